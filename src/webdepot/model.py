@@ -83,7 +83,7 @@ class HarvestKind(StrEnum):
 
 
 class HarvestState(StrEnum):
-    """States of a harvest; `harvest.runs.HARVEST` has the transitions. FAILED: nothing was fetched."""
+    """States of a harvest; `harvest_rows.HARVEST` has the transitions. FAILED: nothing was fetched."""
 
     RUNNING = "running"
     STOPPED = "stopped"

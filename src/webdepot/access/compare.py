@@ -160,7 +160,7 @@ def _menu_test(tree: HTMLTree) -> Callable[[str], bool]:
 
 
 def _squeezed(text: str) -> str:
-    """Text without white space: the texts of an element's parts are not separated as its lines are."""
+    """Text without whitespace: the texts of an element's parts are not separated as its lines are."""
     return "".join(text.split())
 
 

@@ -1,7 +1,7 @@
-"""OpenSearch on this machine, where Java and Maven are.
+"""An OpenSearch server on this machine, if Java and Maven are installed.
 
 Its jars come from a Maven repository, once for a machine and account (about 55 MB, in the folder for caches).
-`opensearch/Launcher.java` runs them, because the distribution itself is in no such repository. The server has
+`opensearch/Launcher.java` runs them, because no Maven repository has the distribution itself. The server has
 no passwords: all users of this machine can reach it.
 """
 

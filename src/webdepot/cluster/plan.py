@@ -100,7 +100,9 @@ class ClusterPlan:
 
     @property
     def opensearch(self) -> OpenSearchServer | None:
-        """None if the text index is a folder, because Java was not there when the cluster was created."""
+        """The OpenSearch server; None if the text index is a folder, because Java was not installed when the
+        cluster was created.
+        """
         if _OPENSEARCH[0] not in self.ports:
             return None
         http, transport = (self.ports[name] for name in _OPENSEARCH)

@@ -59,7 +59,7 @@ class SeaweedCluster:
         durable.write_whole(self.folder / "filer" / "filer.toml", store.encode())
 
     def programs(self) -> Iterator[Program]:
-        """In the order in which they can be started."""
+        """The programs, in the order in which they can be started."""
         master, here = f"127.0.0.1:{self.master}", ("-ip=127.0.0.1", "-ip.bind=127.0.0.1")
         yield self._program(
             "master", self.master, "/cluster/status",
@@ -104,7 +104,7 @@ class SeaweedCluster:
 
 
 def single(folder: Path, ports: Sequence[int], keys: Sequence[S3Key]) -> Program:
-    """All of it in one process, for tests. The last of the four ports is that of S3."""
+    """SeaweedFS in one process, for tests. The last of the four ports is that of S3."""
     master, volume, filer, s3 = ports
     durable.make_folders(folder / "data")
     write_keys(folder / "s3.json", keys)

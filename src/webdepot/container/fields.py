@@ -14,7 +14,7 @@ _FOLDS = (" ", "\t")
 
 class Fields:
     """The named fields of a record header. Names match in any case; if several fields have one name, the
-    first counts. White space around values is removed.
+    first counts. Whitespace around values is removed.
     """
 
     __slots__ = ("_first", "_pairs")
@@ -25,7 +25,7 @@ class Fields:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """In their order, as spelled."""
+        """Name and value of each field, in their order, as spelled."""
         return [(name, value.strip()) for name, value in self._pairs]
 
     def get(self, name: str) -> str | None:
@@ -46,7 +46,7 @@ class Fields:
 
 
 def read_pairs(text: str) -> list[tuple[str, str]]:
-    """Name and value of each field after the first line end, in their order; values with the white space
+    """Name and value of each field after the first line end, in their order; values with the whitespace
     around them. Takes linear time.
     """
     if "\n " in text or "\n\t" in text:

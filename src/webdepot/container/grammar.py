@@ -10,11 +10,11 @@ from enum import StrEnum
 from webdepot.container.record import RecordHeader
 
 LONGEST_HEADER_BYTES = 1 << 20
-"""Of a record header; longer data is not a header."""
+"""The longest record header; longer data is not a header."""
 
 
 # Regular line ends, any number of them; the last one may be cut at the end of the data. A length that is
-# wrong by one shows here.
+# wrong by one is noticed here.
 _LINE_ENDS = re.compile(rb"(?:\r\n)+(?:\r\Z)?|\n+|\r\Z")
 
 

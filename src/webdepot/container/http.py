@@ -180,7 +180,7 @@ def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> Bina
 
 
 def _codings(head: HttpHead, name: str) -> list[str]:
-    """In the order in which they were applied."""
+    """The codings, in the order in which they were applied."""
     return [
         coding.strip().lower()
         for value in head.get_all(name)
@@ -198,7 +198,7 @@ def _gunzipped(pieces: Pieces) -> Pieces:
 
 
 def _deflated(pieces: Pieces) -> Pieces:
-    """`deflate` means zlib's form by the standard; some servers send the raw form."""
+    """Undo `deflate`: zlib's form by the standard; some servers send the raw form."""
     return _inflated(pieces, _after_zlib_header, trailer_bytes=None)
 
 
@@ -251,8 +251,8 @@ def _next_member(rest: bytes, pieces: Pieces, trailer_bytes: int) -> bytes | Non
 
 
 def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) -> Pieces:
-    """For damage in the first piece: the output up to the damaged byte, or, if the coding has no magic
-    number, the body unchanged.
+    """The body if the first piece is damaged: the output up to the damaged byte, or, if the coding has no
+    magic number, the body unchanged.
     """
     inflater = zlib.decompressobj(wbits=-15)
     out = bytearray()

@@ -2,7 +2,7 @@
 byte for byte.
 
 Uncompressed on purpose: a file can be read at its place without unpacking anything, so the container serves
-as the file itself when the object is handed on.
+as the file itself when the object is delivered.
 """
 
 import hashlib

@@ -15,9 +15,11 @@ from isal import isal_zlib
 from webdepot.errors import CorruptData
 
 LEVEL = 2
-"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice as long and saves 2 %."""
+"""The level of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice as long and saves
+2 %.
+"""
 LEVEL_FOR_SMALL = 0
-"""For requests and metadata: a third of the time, and 150 bytes more for each."""
+"""The level for requests and metadata: a third of the time, and 150 bytes more for each."""
 SMALL_BYTES = 2048
 IN_MEMORY_BYTES = 4 << 20
 """A member that unpacks to more is not held in memory but read in pieces."""

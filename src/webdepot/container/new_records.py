@@ -69,7 +69,7 @@ class NewRecord:
 
     @property
     def size_bytes(self) -> int:
-        """Of the block: its Content-Length."""
+        """The size of the block: its Content-Length."""
         return len(self.head) + self.body_bytes
 
 
@@ -197,7 +197,7 @@ def _response(visit: Visit, payload_digest: str, server: FieldPairs) -> NewRecor
 
 
 def _revisit(visit: Visit, payload_digest: str, server: FieldPairs, earlier: Capture) -> NewRecord:
-    """The same payload is stored already: head only (6.7.2)."""
+    """The revisit record of a payload that is stored already: the head only (6.7.2)."""
     referred = (
         ("WARC-Profile", SAME_PAYLOAD),
         ("WARC-Refers-To-Target-URI", earlier.url),

@@ -52,7 +52,7 @@ _KNOWN = select(*(identifications.c[name] for name in _FACTS)).where(
 
 class KnownResults:
     """`survey.KnownRows` from the database: the rows of earlier surveys with the same engine. It can be
-    pickled; the look-ups of one `with` share a connection, since opening one takes longer than all else. The
+    pickled; the lookups of one `with` share a connection, since opening one takes longer than all else. The
     password of a server, if none is given, is that of the machine that looks up.
     """
 
@@ -198,8 +198,8 @@ def payload_facts(connection: Connection, digests: Iterable[str]) -> dict[str, P
 def _keep(
     connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime
 ) -> list[dict[str, Any]]:
-    """Insert new identifications; the counts by container and format, from the rows of each container's last
-    survey.
+    """Insert new identifications; return the counts by container and format, from the rows of each
+    container's last survey.
 
     A package that was surveyed again has the rows of both engines.
     """

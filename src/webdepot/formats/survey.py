@@ -32,7 +32,7 @@ from webdepot.formats.texts import finding
 from webdepot.model import Finding, RecordKind
 
 KnownRows = AbstractContextManager[FindKnownRows]
-"""Opens what the look-ups of one survey need."""
+"""Opens what the lookups of one survey need."""
 
 SMALL_BYTES = 4 << 20
 """A container up to this size has one examiner: starting another would take longer than examining the files.
@@ -208,7 +208,7 @@ class ContainerSurvey:
         self._collector.add(finding)
 
     def take(self, record: Record) -> tuple[str, int] | None:
-        """Examine the payload of a record; its digest and size, or None if it has no payload."""
+        """Examine the payload of a record; return its digest and size, or None if it has no payload."""
         if record.kind not in _WITH_PAYLOAD or record.url.startswith(_NOT_OF_THE_SITE):
             return None
         payload = Payload(record, self._limits, self._temporary)

@@ -74,7 +74,7 @@ class _Bundle:
 
 
 _NO_BUNDLE = _Bundle(tasks=[])
-"""Stands for a bundle while the examiner has enough to do, or none is waiting."""
+"""Used instead of a bundle while the examiner has enough to do, or none is waiting."""
 
 
 class ExaminationQueue:

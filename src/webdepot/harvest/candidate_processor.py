@@ -6,12 +6,13 @@
 3. It is fetched. After a temporary failure (no connection, timeout, 429, 5xx) it goes back with a growing
    delay, until its tries are used up. A page that must be opened in the browser is opened (`page_opener`).
 4. The answer is kept (`Keeper.keep`) and its links are extracted; those that the scope rules accept are added
-   to the frontier (`intake`).
-5. The answer is written with its links (`Keeper.write`), the line is logged, and the host rests.
+   to the frontier (`link_intake`).
+5. The answer is written with its links (`Keeper.write`), the line is logged, and the pause of the host
+   begins.
 
-Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the
-same code runs over many pages, which takes two thirds of the time of page after page. There is no `await` in
-them, so a checkpoint (`crawl`) sees an answer settled or not begun.
+Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other:
+running the same code over many pages takes two thirds of the time of settling each page alone. There is no
+`await` in them, so at a checkpoint (`crawl`) an answer is either settled or not begun.
 """
 
 import math
@@ -257,7 +258,7 @@ class CandidateProcessor:
             delay_s = delay_s if asked_s is None else asked_s
         not_before_s = time.monotonic() + delay_s
         state.note_wait(visit, delay_s)
-        # A busy server rests with all its hosts. A failure concerns this host and port: others at the same
+        # All hosts of a busy server are paused. A failure concerns this host and port: others at the same
         # address may well answer.
         free_at_s = state.turns.hold(origin, not_before_s) if is_busy else state.turns.free_at_s(origin)
         state.frontier.retry(

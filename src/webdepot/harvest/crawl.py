@@ -55,7 +55,7 @@ async def run(
     """Crawl until the queue is empty, a limit is reached, or `stop` is set. A frontier that was used before
     is continued.
 
-    `orders` are obeyed as they come (`control`); `settings_after` returns the settings after all changes
+    `orders` are obeyed as they come (`order_file`); `settings_after` returns the settings after all changes
     ordered so far. Raises what keeper, log and frontier raise (NoSpace): the harvest is then as at the last
     checkpoint.
     """

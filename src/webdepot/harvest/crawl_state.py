@@ -2,8 +2,8 @@
 
 `CrawlParts` are opened and closed by the caller. `CrawlState` is built from them: the rules in force, what is
 known about hosts, seeds and robots.txt, the counts, and the answers that wait to be settled. `crawl`,
-`candidate_processor`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold
-each other.
+`candidate_processor`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and have no
+references to each other.
 """
 
 import asyncio

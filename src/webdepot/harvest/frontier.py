@@ -26,7 +26,7 @@ Order of steps:
 2. `add` puts the fingerprint and, if it was new, the queue entry.
 3. `take` pops the host that is due first. Its next candidates are read from its range, at most `per_host` at
    a time. An entry stays in the queue until `finish` deletes it, so a candidate that was out when the process
-   died waits again.
+   died is taken again.
 """
 
 import json
@@ -58,7 +58,7 @@ PER_HOST = 20
 MOST_READ_AHEAD = 200_000
 """Most candidates in memory over all hosts; with very many hosts each gets fewer than `per_host`."""
 MOST_IN_MEMORY = 100_000
-"""Hosts."""
+"""Most hosts in memory."""
 _LOCK_NAME = "lock"
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
 _LAST = _PRECEDENCE[Hop.SPECULATIVE]

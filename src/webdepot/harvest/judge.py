@@ -176,8 +176,8 @@ class CrawlJudge:
         return robots.judge(known, candidate.url, policy, is_part=embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
-        """Whether an answer is kept; seeds always are. Of the rules about types the last that answers wins,
-        as with those about URLs.
+        """Whether an answer is kept; seeds always are. As with rules about URLs, the last rule about types
+        that answers wins.
         """
         if self._answer_rules and candidate.path.strip(Hop.REDIRECT):
             for rule in reversed(self._answer_rules):

@@ -1,6 +1,6 @@
 """Orders to a running crawl, given through a file in its folder: by a command, the portal or another process.
 
-    harvests/ID/orders.jsonl    one order a line, only appended to
+    harvests/ID/orders.jsonl    one order per line, append-only
 
 1. `give` appends an order: under a lock, and durable before it returns.
 2. The crawl checks several times a second whether the file has grown (`Orders.poll`) and obeys what is new.

@@ -1,7 +1,7 @@
 """A harvest shared by several processes: each owns some hosts, and hands over links to hosts of the others.
 
     harvests/ID/parts/0, 1, …         frontier and logs of each process
-    harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only appended to
+    harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array per line, append-only
     harvests/ID/parts/owners.json     JSON object: host name without `www.` -> its process;
                                       written once, before the first process begins
 

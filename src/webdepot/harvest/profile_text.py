@@ -1,5 +1,5 @@
-"""Set one key, or the rules, in the text of a profile, which is TOML (https://toml.io/en/v1.0.0) with the
-comments and the layout of a person.
+"""Set one key, or the rules, in the text of a profile, which is TOML (https://toml.io/en/v1.0.0); the
+comments and the layout of a person are kept.
 
 The text is cut into statements: a key with its value, a header, or a line with nothing but a comment. Only
 strings, comments and brackets decide where a statement ends, since the text is valid. The parser of the
@@ -88,7 +88,7 @@ def can_have_rules(text: str) -> bool:
 
 
 def _rule_blocks(text: str) -> list[_Statement]:
-    """From each [[rules]] to the next header."""
+    """The blocks of rules, each from [[rules]] to the next header."""
     blocks: list[_Statement] = []
     begin: int | None = None
     for statement in _statements(text):

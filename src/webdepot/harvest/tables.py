@@ -107,7 +107,7 @@ servers = Table(
     Column("wanted", String(100), nullable=False),
     Index("ix_servers_holder", "holder"),
 )
-"""Whose turn it is at a server. The holder is that of a part, and has the turn as long as it has the part."""
+"""Whose turn it is at a server. A turn belongs to the holder of a part, for as long as it holds the part."""
 
 harvesters = Table(
     "harvesters",

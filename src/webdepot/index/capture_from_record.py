@@ -1,9 +1,9 @@
 """The capture of a record: one line of the capture index.
 
-Responses, revisits, resources and conversions are indexed. Requests, metadata, warcinfo, DNS look-ups
-(`dns:`) and records derived from a page when it was harvested (`ABOUT_PAGES`) are not versions of an address.
-The response to a request with a body has its own key (`post_requests.py`). The payload digest is taken from
-the record if it states a readable one; otherwise it is computed.
+Responses, revisits, resources and conversions are indexed. Requests, metadata, warcinfo, DNS lookups (`dns:`)
+and records derived from a page when it was harvested (`ABOUT_PAGES`) are not versions of an address. The
+response to a request with a body has its own key (`post_requests.py`). The payload digest is taken from the
+record if it states a readable one; otherwise it is computed.
 """
 
 import contextlib

@@ -86,7 +86,7 @@ def _parse(text: str, letters: list[str], name: str, number: int) -> Capture:
         raise InputError(f"{name}, line {number} is not CDX: {text[:100].strip()!r}") from error
     mime, digest, status = fields.get("m", ""), fields.get("k", ""), fields.get("s", "")
     return Capture(
-        # Our own key: keys of other tools differ slightly, and look-up must find it.
+        # Our own key: keys of other tools differ slightly, and a lookup must find it.
         key=key_of(url),
         timestamp=timestamp,
         url=url,

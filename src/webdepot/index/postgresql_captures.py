@@ -1,13 +1,12 @@
-"""`PostgresqlCaptureIndex`: which versions exist, in tables of a PostgreSQL server, for an archive on several
-machines. Can be rebuilt from the containers at any time, as the index in a SQLite file.
+"""`PostgresqlCaptureIndex`: the capture index in tables of a PostgreSQL server, for an archive on several
+machines. It can be rebuilt from the containers at any time, like the index in a SQLite file.
 
 The tables and their indexes are described in `postgresql_rows`. Everything is found by seeks and read in
 pages (keyset). No query outlives a page: iterators may be left unfinished and passed between threads.
 
 Any number of threads, processes and machines read and write at the same time. `add` is one transaction that
 holds the row of its container first, so that of two writers of one container the second waits and replaces
-what the first has added. Counts by year are changed last and in one order, so that writers cannot wait for
-one another in a circle.
+what the first has added. Counts by year are changed last and in one order, so that writers cannot deadlock.
 """
 
 from collections import Counter

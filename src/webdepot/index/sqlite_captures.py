@@ -1,5 +1,5 @@
-"""`SqliteCaptureIndex`: which versions exist, in one SQLite file that can be rebuilt from the containers at
-any time.
+"""`SqliteCaptureIndex`: the capture index in one SQLite file, which can be rebuilt from the containers at any
+time.
 
     meta         name -> value                       versions, see `sqlite_file.py`
     keys         id, key, url                        each key once; the URL as first seen

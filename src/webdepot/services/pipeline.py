@@ -4,8 +4,8 @@ repeated.
     running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, if partners want files
 
 Files are identified while the harvest or the import runs, container by container; the step after its end
-identifies what is left.
-After a crash the harvest is in one of these states, and the same call continues from there.
+identifies what is left. After a crash the harvest is in one of these states, and the same call continues from
+there.
 """
 
 from collections.abc import Callable, Sequence
@@ -111,8 +111,8 @@ def import_files(
     on_file: Callable[[FileOutcome], None] = imports.ignore,
     on_package: Callable[[ArchiveReport], None] = imports.ignore,
 ) -> ImportReport:
-    """Import containers of others, given as files or folders. A file that cannot be taken in does not stop
-    the others. `on_file` gets the outcome of each file, `on_package` the report of each harvest.
+    """Import foreign containers, given as files or folders. A file that cannot be taken in does not stop the
+    others. `on_file` gets the outcome of each file, `on_package` the report of each harvest.
 
     With `in_place` they stay where they are, which may be an http, https or s3 address, and are not
     deposited.

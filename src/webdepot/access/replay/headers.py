@@ -2,8 +2,7 @@
 
 * Archived headers without which a body cannot be shown keep their names; there is one `Content-Type`.
 * All others are renamed to `X-Archive-Orig-…`: people can still read them, but neither a browser nor a web
-  server in front of ours acts on them (policies, refresh, preloading, `X-Accel-Redirect`, and whatever is
-  invented next).
+  server in front of ours acts on them (policies, refresh, preloading, `X-Accel-Redirect`, and future ones).
 * Cookies are dropped. So are transfer headers; the body has been transfer-decoded.
 * `Location` leads to the archived target, never to the live web.
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).

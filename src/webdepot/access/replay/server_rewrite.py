@@ -88,14 +88,14 @@ def css(text: str, url: str, lead: Lead) -> str:
 
 
 def srcset(value: str, url: str, lead: Lead) -> str:
-    """A list of images with their widths or densities."""
+    """A srcset, a list of images with widths or densities, with archived addresses."""
     return _CANDIDATE.sub(
         lambda match: f"{match[1]}{_led(match[2], url, lead).replace(',', '%2C')}{match[3]}", value
     )
 
 
 def refresh(value: str, url: str, lead: Lead) -> str:
-    """`5; url=…`, of a meta tag or a header."""
+    """A refresh (`5; url=…`) of a meta tag or a header, with the archived address."""
     match = _REFRESH.match(value.strip())
     if not match or not match[3]:
         return value

@@ -10,7 +10,7 @@
     ASCII             reference in a tag as one byte: addresses are escaped, references replaced by the letter
 
     import map        wabac.js rewrites what relative addresses lead to as scripts, not as modules: they are
-                      made whole
+                      made absolute
 
 Everything else keeps its bytes and its encoding: scripts and style sheets without an encoding of their own
 have that of the page, and so do the queries of its forms.

@@ -8,7 +8,7 @@ from webdepot.formats.validation_result import CheckResult, Property, judge
 from webdepot.model import Finding
 
 MOST_CHECKED_BYTES = 4 << 20
-"""A checksum costs a table look-up for each byte; of later pages only the lengths are checked."""
+"""A checksum costs a table lookup for each byte; of later pages only the lengths are checked."""
 _BEGINS, _ENDS = 2, 4
 _CODECS = (
     (b"\x01vorbis", "Vorbis"),

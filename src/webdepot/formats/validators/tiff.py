@@ -98,7 +98,7 @@ class _Reader:
         properties["images"] = len(seen)
 
     def _directory(self, place: int, properties: dict[str, Property]) -> int:
-        """Check the image of a directory; the offset of the next directory."""
+        """Check the image of a directory; return the offset of the next directory."""
         head, size = (8, 20) if self._is_big else (2, 12)
         count = self._number(place, head)
         if not count:

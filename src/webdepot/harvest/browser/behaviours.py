@@ -1,5 +1,5 @@
-"""What is done in a page before it is read, so that it loads everything a reader would see: a consent banner
-is closed, lazy images are woken, the page is scrolled to its end, media begin to play.
+"""Behaviours: what is done in a page before it is read, so that it loads everything a reader would see. A
+consent banner is closed, lazy images are loaded, the page is scrolled to its end, media are played.
 
 Clicks come after the page was read: `exploration`.
 """

@@ -1,16 +1,17 @@
 """Clicks what a reader would click in a page: "load more", tabs, menus, carousels, in-page navigation.
 
 1. `explore.js` lists what can be clicked: buttons, roles, elements with click listeners or a pointer cursor,
-   options of menus, links to routes after `#`, and links that the page may handle itself. Buttons of forms
-   and whatever signs in, buys, sends or deletes are never clicked.
-2. Each is clicked once; "load more" and "next" as long as they show something new. Then the page rests, and
-   what is new is noted: requests, links, lines of text, and the address that the page has set for itself
-   (https://html.spec.whatwg.org/#the-history-interface).
+   options of menus, links to routes after `#`, and links that the page may handle itself. Buttons of forms,
+   and anything that signs in, buys, sends or deletes, are never clicked.
+2. Each is clicked once; "load more" and "next" as long as they show something new. When the page is idle
+   again, what is new is noted: requests, links, lines of text, and the address that the page has set for
+   itself (https://html.spec.whatwg.org/#the-history-interface).
 3. A page that has moved to another of its routes is brought back to where it was: that route is a page of
    its own. Routes after `#` belong to the page: what there is to click on one is clicked before the next.
 
 It ends when there is nothing left to click, when nothing new happens, after `MOST_CLICKS`, or when the time
-of the page is over. What never shows anything new is not clicked on each page of a crawl (`ClickMemory`).
+of the page is over. A button that never shows anything new is no longer clicked on further pages of the crawl
+(`ClickMemory`).
 """
 
 import json

@@ -175,7 +175,7 @@ def _matches(cookie: Cookie, url: str, now: datetime) -> bool:
 
 
 def _may_share(domain: str, host: str) -> bool:
-    """Whether a host may set cookies for a domain: not for a public suffix, which strangers share."""
+    """Whether a host may set cookies for a domain: not for a public suffix, which unrelated sites share."""
     registered = domain_of(f"http://{host}/")
     return domain == registered or domain.endswith(f".{registered}")
 

@@ -6,8 +6,8 @@ https://curl.se/libcurl/c/libcurl-multi.html
 
 The sockets are in a separate epoll, and the event loop watches only that: a socket comes and goes with every
 request, and registering it with the event loop takes ten times as long; and all ready sockets are handled in
-one go. A socket that libcurl takes back stays in the epoll, where it is silent until its connection is used
-again or ends.
+one go. A socket that libcurl takes back stays in the epoll, where it reports nothing until its connection is
+used again or ends.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 libcurl's own features are turned off: no decoding of chunks or content, no redirects, no proxy from the
 environment, no DNS. Headers and body come through callbacks into lists, the body after `spool_bytes` into a
-temporary file. Both are limited: a long body is kept as far as it was received, a flood of headers is a
+temporary file. Both are limited: a long body is kept as far as it was received, too many headers are a
 failure. libcurl's error number becomes a `Failure`, or, if the headers were complete, a `truncated` visit.
 """
 

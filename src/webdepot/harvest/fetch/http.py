@@ -8,7 +8,7 @@ libcurl speaks HTTP/1.0, 1.1, 2 and TLS (`curl_transfer`, `curl_loop`). Order of
    request line and `Host`.
 3. The transfer runs on the event loop and becomes a visit.
 
-HTTP/2 is stored in HTTP/1.1 form (RFC 9113, 8.3 has no status line); `protocol` is then `h2`.
+HTTP/2 has no status line (RFC 9113, 8.3), so it is stored in HTTP/1.1 form; `protocol` is then `h2`.
 """
 
 import logging

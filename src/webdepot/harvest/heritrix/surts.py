@@ -2,9 +2,9 @@
 
     http://www.example.org/news/      a seed
     +http://(org,example,             accept everything of example.org and of the hosts below it
-    +http://(org,example,www,)/news   accept what begins so
+    +http://(org,example,www,)/news   accept what begins with this
     +example.org/news/                the same, deduced from an address
-    -http://(org,example,)/private    reject what begins so
+    -http://(org,example,)/private    reject what begins with this
 
 A prefix becomes the start of our keys, in which `www.` and https are not distinguished.
 https://heritrix.readthedocs.io/en/latest/glossary.html

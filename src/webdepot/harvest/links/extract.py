@@ -6,8 +6,8 @@ Order of steps:
 3. The body without transfer and content coding, up to the limit (a decompression bomb costs no more).
 4. The references in it (`bodies`), resolved against the page's base (`resolve`), each once.
 
-A page with an error status is shown in replay, so its parts are taken, but its links are not followed.
-Whatever cannot be read is noted for the log, and never an exception: one strange page must not end a harvest.
+A page with an error status is shown in replay, so its parts are taken, but its links are not followed. What
+cannot be read is noted for the log and never raises an exception: one strange page must not end a harvest.
 """
 
 import re

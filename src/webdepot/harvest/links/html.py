@@ -206,7 +206,7 @@ def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | N
         return None  # `css` also handles escapes and more than url()
     if tag == "link" and attribute == "href":
         if element.attr("rev") and not element.attr("rel"):
-            return None  # about this page: its author (`made`), often an e-mail address, or what links to it
+            return None  # about this page: its author (`made`), often an email address, or what links to it
         return _rel_hop(
             (element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None
         )
@@ -344,7 +344,7 @@ def _of_menu(menu: turbohtml.Element) -> Iterator[Reference]:
 
 
 def _is_mail(value: str) -> bool:
-    """Whether it is an e-mail address without its scheme, a common mistake; `photo@2x.jpg` is a file."""
+    """Whether it is an email address without its scheme, a common mistake; `photo@2x.jpg` is a file."""
     return _MAIL.match(value) is not None and not data.looks_like_address(value)
 
 

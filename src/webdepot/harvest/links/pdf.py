@@ -90,7 +90,7 @@ def _answer(piece: PayloadSlice, most: int) -> Message:
                 break
             links.append(address)
     except Exception as error:
-        # Any exception of the library on hostile bytes; links found before it are good.
+        # Any exception of the library on hostile bytes; links found before it are kept.
         return {"links": links} if links else {"error": type(error).__name__}
     return {"links": links}
 

@@ -2,7 +2,7 @@
 
 Pages of a site repeat their links, and a reference means the same on all pages of a folder, unless it starts
 with `?` or has letters outside ASCII, which depend on the encoding of the page. So results are cached by
-folder (`resolved_in`): a page of 150 links costs 150 look-ups.
+folder (`resolved_in`): a page of 150 links costs 150 lookups.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from webdepot.url import Url, find_canonical
 
 _LONGEST_CACHED = 200
 _MOST_CACHED = 500
-"""References of one folder."""
+"""Most references of one folder that are cached."""
 Resolved = dict[str, Url | None]
 _PATH_START = frozenset("/._-~%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 

@@ -1,10 +1,10 @@
 """The connection of a running part to the database: it renews the lease, and brings orders, links of other
 parts and the numbers of the whole harvest.
 
-A thread does this every two seconds, so that the crawl never waits for it. The lease is believed for five
-sixths of its time, counted from before it was renewed, by the clock of this machine: after `held_until_s`
-nobody may be asked anything, even if the database does not answer. A lease that has ended is never renewed:
-another part may have taken turns at servers meanwhile.
+A thread does this every two seconds, so that the crawl never waits for it. The lease counts as valid for five
+sixths of its time, counted from before it was renewed, by the clock of this machine: after `held_until_s` no
+server may be asked, even if the database does not answer. A lease that has ended is never renewed: another
+part may have taken turns at servers meanwhile.
 """
 
 import json
@@ -31,11 +31,11 @@ IDLE_S = 5.0
 """A part that had nothing to do for this long is given back, so that its place is free for another one."""
 _AGAIN_S = 0.5
 _SHOW_AHEAD_S = 0.3
-"""How long before they are stored numbers are collected: older ones would show a past state."""
+"""Numbers are collected this long before they are stored: older ones would show a past state."""
 
 
 class DatabaseLink:
-    """One for each running part. The crawl uses it from one thread."""
+    """The connection of one running part. The crawl uses it from one thread."""
 
     def __init__(self, database: Database, lease: PartLease, *, lease_s: float) -> None:
         self.lease = lease
@@ -203,7 +203,7 @@ class DatabaseLink:
 
 
 def _values(lines: str) -> list[Any]:
-    """One JSON array a line."""
+    """The values of lines with one JSON array each."""
     joined = lines.replace("\n", ",")
     values: list[Any] = json.loads(f"[{joined}]")
     return values

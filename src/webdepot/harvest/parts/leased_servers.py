@@ -1,18 +1,18 @@
 """Turns at servers, shared by the harvesters of all machines (`ports.Servers`), so that together they are as
 polite as one.
 
-A row of `servers` says which part has the turn at a server. It has it as long as it has its own lease
+A row of `servers` says which part has the turn at a server. The part keeps it as long as it has its own lease
 (`database_link.DatabaseLink.held_until_s`), so turns need no leases of their own. Order of steps:
 
 1. `begin` for a server whose turn we do not have returns a time to try again. A thread asks for the turns at
    all such servers together, every tenth of a second.
 2. The turn comes with the time from which the server may be asked, by the clock of the database. From then on
    pauses are kept here, and the database is not asked again.
-3. A part that is refused leaves its name. The holder sees that when it renews its lease, and gives the turn
-   back after its request, with the time from which the server may be asked. A turn that was not used for some
-   seconds is given back as well. Giving back is repeated until the database has answered.
-4. The turns of a dead part are free when its lease has ended. It has asked nothing for a sixth of that time;
-   the next one also keeps the longest pause that the dead part had at that server.
+3. A part that does not get a turn records that it waits. The holder sees that when it renews its lease, and
+   gives the turn back after its request, with the time from which the server may be asked. A turn that was
+   not used for some seconds is given back as well. Giving back is repeated until the database has answered.
+4. The turns of a dead part are free when its lease has ended. It has sent no requests for the last sixth of
+   the lease; the next holder also observes the longest pause that the dead part had at that server.
 """
 
 import threading
@@ -57,7 +57,7 @@ class _Turn:
 
 
 class LeasedServers:
-    """One for each running part. `begin`, `end`, `hold` and `let_go` are called by one thread."""
+    """Turns at servers for one running part. `begin`, `end`, `hold` and `let_go` are called by one thread."""
 
     def __init__(self, database: Database, link: DatabaseLink) -> None:
         self._database = database
@@ -117,7 +117,7 @@ class LeasedServers:
                 self._held_back[server[:_LONGEST_NAME]] = until_s
 
     def let_go(self) -> None:
-        """Nothing to do: turns that are not used are given back after some seconds."""
+        """Do nothing: turns that are not used are given back after some seconds."""
 
     def close(self) -> None:
         """Give all turns back."""

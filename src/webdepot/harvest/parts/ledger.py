@@ -56,7 +56,7 @@ class RowHandover:
         return outgoing
 
     def sync(self) -> None:
-        """Nothing to do: the checkpoint stores them."""
+        """Do nothing: the checkpoint stores them."""
 
     def report_idle(self) -> None:
         self._link.report_idle()
@@ -68,7 +68,7 @@ class RowHandover:
         return self._link.is_over()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class PartLedger:

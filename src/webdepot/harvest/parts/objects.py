@@ -8,9 +8,9 @@
     harvests/ID/parts/N/whole/CCCCCC-G/crawl.log   the whole log, if the part was given back at checkpoint C
     harvests/ID/parts/N/whole/CCCCCC-G/crawl.jsonl
 
-G is the generation that made the checkpoint (`rows`). Objects of a generation that never made that checkpoint
-valid are not read by anyone. A gzip file is a sequence of members, so the segments of a container, one after
-the other, are the container.
+G is the generation that made the checkpoint (`part_rows`). Objects of a generation that never made that
+checkpoint valid are not read by anyone. A gzip file is a sequence of members, so the segments of a container,
+one after the other, are the container.
 """
 
 import io

@@ -2,7 +2,7 @@
 many parts put little load on the database.
 
 A statement is a transaction of its own. It changes nothing unless the part still has the generation and the
-holder of the lease (`rows`), and sees one moment of all tables. Parameters are arrays and never lists of
+holder of the lease (`part_rows`), and sees all tables at one moment. Parameters are arrays and never lists of
 parameters, so that the text is always the same and the server plans it once.
 """
 

@@ -1,7 +1,7 @@
 """Turns at servers as rows: which part may ask a server, and from what time.
 
-The holder of a turn is that of a part, and has the turn as long as it has the part. Rows are always locked in
-the order of their names, so that parts never wait for each other in a circle.
+A turn belongs to the holder of a part, for as long as it holds the part. Rows are always locked in the order
+of their names, so that parts cannot deadlock.
 """
 
 from collections.abc import Mapping, Sequence

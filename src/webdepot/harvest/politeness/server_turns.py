@@ -33,7 +33,9 @@ class _Server:
 
 
 class ServerTurns:
-    """For one event loop. Times are `time.monotonic()`: the loop's own clock may be late by one iteration."""
+    """The turns of the hosts of one crawl, for one event loop. Times are `time.monotonic()`: the loop's own
+    clock may be late by one iteration.
+    """
 
     def __init__(
         self, fetcher: Fetcher, manners: Manners, *, shared: Servers | None = None, bytes_per_s: int = 0
@@ -49,7 +51,7 @@ class ServerTurns:
         """Origin -> server; looked up again for each request, because addresses change."""
         self._bandwidth_free_at_s = 0.0
         self.resting: dict[str, float] = {}
-        """Origin -> until when a request to it waits, because its server rests or another harvest asks it."""
+        """Origin -> until when a request to it waits: its server is paused, or another harvest asks it."""
 
     async def wait_until_s(self, origin: str) -> float | None:
         """When a host whose server is busy or paused should come again; None if it can be asked now."""

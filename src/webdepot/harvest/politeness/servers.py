@@ -39,7 +39,7 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 class SharedServers:
-    """One for each running crawl. Not thread-safe."""
+    """Turns at servers for one running crawl. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """How many pages a harvest has fetched over time, in a few numbers: for a graph that shows when it was slow.
 
 Time is the time that the harvest worked, over all its runs. It is cut into steps of equal length; when there
-are too many, two become one. So memory and file stay small, however long the harvest runs.
+are too many, each two are joined into one. So memory and file stay small, however long the harvest runs.
 """
 
 from collections.abc import Sequence

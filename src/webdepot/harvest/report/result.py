@@ -106,7 +106,7 @@ class HostWait:
     status: int
     """Its last status; 0 if there was no response."""
     failure: str
-    """Why there was no response (`Failure`); empty if there was one, or if its server rests because of
+    """Why there was no response (`Failure`); empty if there was one, or if its server is paused because of
     another host or another harvest.
     """
     next_at: datetime

@@ -249,7 +249,7 @@ def _bytes(of: Sequence[str], over: float, facts: ScopeFacts) -> Condition:
 
 
 def _harvested_days(of: Sequence[str], over: float, facts: ScopeFacts) -> Condition:
-    """With `unless`: harvested within the last `over` days."""
+    """Last harvested more than `over` days ago, or never; with `unless`, within the last `over` days."""
 
     def condition(candidate: Candidate) -> str:
         at = facts.harvested_at(candidate.url)

@@ -31,7 +31,9 @@ def identity(url: str) -> str:
 
 
 def identity_without(parameters: Sequence[str]) -> Callable[[str], str]:
-    """`identity` that also leaves out query arguments with these names; `utm_*` matches all that start so."""
+    """`identity` that also leaves out query arguments with these names; `utm_*` matches all that start with
+    `utm_`.
+    """
     if not parameters:
         return identity
     ignored = [wildcard(parameter) for parameter in parameters]

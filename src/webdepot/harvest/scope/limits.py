@@ -16,8 +16,8 @@ _DEEPEST_EMBEDDED = 100
 class ScopeLimits:
     hops_outside: int = 0
     embed_hops: int = 3
-    """Enough for an embedded page with an embedded page with a picture. Not for what belongs to a seed, or is
-    on the host of the part that contains it.
+    """Enough for an embedded page with an embedded page with a picture. It does not limit what belongs to a
+    seed, or is on the host of the part that contains it.
     """
     hops: int = 100
     """Links from the seed; parts, redirects and guesses do not count."""

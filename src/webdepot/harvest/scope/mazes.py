@@ -1,7 +1,7 @@
-"""Mazes: sites that answer every address with a page that links to ever new ones, and may say anything there.
+"""Mazes: sites that answer every address with a page, of any content, that links to ever new addresses.
 
-Neither the shape of such addresses nor what their pages say tells them from a large wiki. But a server that
-invents pages invents one for an address that cannot exist, too, and a wiki does not. Steps:
+Neither the form of such addresses nor the content of the pages distinguishes them from a large wiki. But a
+server that invents pages also invents one for an address that cannot exist, and a wiki does not. Steps:
 
 1. A page counts if only one page links to it, and if it links to addresses that were never seen. When the
    pages below a folder mostly count (`SUSPECTED`), the folder is suspected. Most sites get there while they
@@ -10,12 +10,12 @@ invents pages invents one for an address that cannot exist, too, and a wiki does
    values of the query, are replaced. Errors, redirects, and pages without links of their own that were never
    seen, clear the folder when there are `DEAD_ENDS` more of them than of other answers. It is suspected again
    when `PATIENCE` times as many pages count, because a maze may have dead ends, too.
-3. After `PROBES` other answers, the lines that they have in common are what pages of the maze say: the
-   navigation, a footer, nothing. A page that lacks one of them (a `not found` that only pages for missing
+3. After `PROBES` other answers, the lines that they have in common are the content of a page of the maze: the
+   navigation, a footer, or nothing. A page that lacks one of them (a `not found` that only pages for missing
    addresses have) is not one of the maze. If `ALIKE` pages that count have all these lines, and no other line
-   in common (a `print this page` that only real pages have), further addresses below the folder to which
-   only one page links are rejected. A few (`ONE_OF`, at most `MOST_SAMPLES`) are still taken, and if they
-   are not like the maze, all others are again.
+   in common (a `print this page` that only real pages have), further addresses below the folder to which only
+   one page links are rejected. A few (`ONE_OF`, at most `MOST_SAMPLES`) are still taken, and if they are not
+   like the maze, all others are taken again.
 
 Parts of pages (frames, styles) and sitemaps can be mazes as well; each kind counts for itself. Memory is
 bounded by `MOST_FOLDERS`, `MOST_SUSPECTS` and `MOST_LINKED`.
@@ -34,13 +34,13 @@ from webdepot.url import Url, find_canonical, origin_of
 MAZES = "mazes"
 """The kind of address, as in `software.toml`: it can be included."""
 SUSPECTED = 40
-"""Pages that count which make a folder suspected; one to which several pages link takes two away."""
+"""How many pages that count make a folder suspected; a page to which several pages link subtracts two."""
 PATIENCE = 4
 PROBES = 3
 DEAD_ENDS = 2
 ALIKE = 20
-"""Pages of a maze after which it is one; one that is not like it takes four away. Below half of it, it no
-longer is.
+"""How many pages with all lines of these answers make a folder a maze; a page that lacks one subtracts four.
+Below half of this number, the folder is no longer a maze.
 """
 MOST_COMPARED = 300
 """Pages of a suspected folder that are compared until it is cleared."""
@@ -49,7 +49,7 @@ MOST_SAMPLES = 20
 MOST_FOLDERS = 20_000
 MOST_SUSPECTS = 1_000
 MOST_LINKED = 200_000
-"""Addresses to which several pages link, that are remembered."""
+"""How many addresses to which several pages link are remembered."""
 
 Links = Iterable[tuple[Url, Hop]]
 _HOPS = {"L": Hop.LINK, "E": Hop.EMBED, "M": Hop.MANIFEST}
@@ -68,7 +68,7 @@ class _Suspect:
     common: frozenset[int] | None = None
     """The lines that all these answers have; None until they are known."""
     shared: frozenset[int] | None = None
-    """The lines that all pages that are like them have."""
+    """The lines that all pages similar to these answers have."""
     alike: int = 0
     compared: int = 0
     is_maze: bool = False
@@ -76,7 +76,7 @@ class _Suspect:
 
 
 class MazeWatch:
-    """Of one crawl. Kept in memory only: after a restart it is soon learned again."""
+    """Detects mazes in one crawl. Its state is in memory only: after a restart it is soon learned again."""
 
     def __init__(self) -> None:
         self.is_off = False
@@ -87,7 +87,7 @@ class MazeWatch:
         self._linked: set[int] = set()
         """Hashes of addresses to which more than one page links."""
 
-    # --- what pages teach ---
+    # --- learning from pages ---
 
     def note(
         self,
@@ -139,8 +139,8 @@ class MazeWatch:
     def _compare(
         self, key: _FolderKey, suspect: _Suspect, lines: PageContent | None, *, counts: bool
     ) -> None:
-        """Compare a page of a suspected folder with what its server invents. One that says the same but leads
-        nowhere may be a dead end of a maze, or a page of any site.
+        """Compare a page of a suspected folder with what its server invents. A page with the same lines but
+        without new links may be a dead end of a maze, or a page of any site.
         """
         if lines is None or suspect.common is None or not suspect.common.issubset(lines):
             suspect.alike = max(suspect.alike - 4, 0)
@@ -289,7 +289,7 @@ def _with_nonsense(query: str, between: str, number: int) -> str:
 
 
 def _nonsense_segment(segment: str, number: int) -> str:
-    """A name that nobody gives: longer than any, of digits if it stands for digits; its extension stays."""
+    """A name that no page has: longer than any, of digits if it replaces digits, with the same extension."""
     if not segment:
         return ""
     name, dot, extension = segment.rpartition(".")

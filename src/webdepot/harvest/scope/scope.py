@@ -12,8 +12,8 @@ and the verdict names the rule that decided and its reason. `named_chain` builds
 6. the operator's       regular expressions, then the rules of the profile (`rules`), in their order
 7. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always fetched
 
-Steps 1 to 4 and 7 are in `membership`, 5 and the expressions of 6 in `limits`. `explain` asks every rule and
-returns each answer.
+Steps 1 to 4 and 7 are in `membership`, the expressions of 6 in `limits`, and 5 in `limits`, `address_traps`
+and `site_software`. `explain` asks every rule and returns each answer.
 """
 
 from collections.abc import Sequence

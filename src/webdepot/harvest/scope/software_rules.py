@@ -23,7 +23,7 @@ from webdepot.url import origin_of
 
 FILE_NAME = "software.toml"
 ALL = "all"
-"""Stands for every kind in a list of kinds to include."""
+"""Means every kind, in a list of kinds to include."""
 _LONGEST_REASON = 100
 _SIGNS_IN = 1 << 17
 """Characters of a page in which its markup is looked for."""

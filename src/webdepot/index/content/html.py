@@ -2,7 +2,7 @@
 sites.
 
 The main text is Resiliparse's main content without menus and footers or, if that is empty, the whole text.
-Mark-up made to be slow (nested a thousand deep, a tag of a hundred thousand attributes) is read by patterns,
+Markup made to be slow (nested a thousand deep, a tag of a hundred thousand attributes) is read by patterns,
 without a tree, for its text only: Resiliparse takes quadratic time there.
 
 Only links to other sites count, and links to documents (PDF, office) of the same site: the texts of a site's
@@ -108,7 +108,7 @@ def pictures_of_html(text: str) -> list[PagePicture]:
 
 
 def is_slow(text: str) -> bool:
-    """Whether parsing this mark-up would take too long for its size."""
+    """Whether parsing this markup would take too long for its size."""
     tags = text.count("<")
     if tags > _MOST_TAGS or (_has_stretch_without_tag(text) and _LONG_TAG.search(text)):
         return True

@@ -2,7 +2,7 @@
 or in a container of its own (Browsertrix: `text-….warc.gz`).
 
 The texts of one harvest are in a temporary SQLite file, because there may be more of them than memory. They
-are added to pages that were read already (`page_files`), so the mark-up is no longer known:
+are added to pages that were read already (`page_files`), so the markup is no longer known:
 
 * A title is used if the page has none.
 * A text is used if the page has less than a third of its words: then scripts have built the page. Only lines
@@ -25,7 +25,7 @@ from webdepot.url import key as key_of
 
 SAME_VISIT_S = 3600
 _MOST_CANDIDATES = 100
-"""Of one address; further visits of it in one harvest are not considered."""
+"""Most texts of one address; further visits of it in one harvest are not considered."""
 
 
 class ListedTexts:

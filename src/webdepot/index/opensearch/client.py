@@ -73,7 +73,7 @@ class OpenSearchClient:
         return self._answer(method, path, None if body is None else _encoded(body), patience_s=0.0)
 
     def write(self, method: str, path: str, body: Any = None) -> Any:
-        """The same for a change that may be repeated; waits for a server that does not answer."""
+        """The answer to a change that may be repeated; waits for a server that does not answer."""
         return self._answer(
             method, path, None if body is None else _encoded(body), patience_s=self._patience_s
         )

@@ -1,4 +1,4 @@
-"""`OpenSearchTextIndex`: words and time on an OpenSearch server, for several machines.
+"""`OpenSearchTextIndex`: the text index on an OpenSearch server, for several machines.
 
 Adding containers:
 1. a document records that the container is being added;

@@ -39,7 +39,7 @@ class WordCounts:
         self._refresh()
 
     def count_exactly(self, texts: Iterable[str]) -> None:
-        """The same without the states that were replaced; words that no state has then are deleted."""
+        """As `count`, without the states that were replaced; words that no state has then are deleted."""
         for words in _pieces(self._words_in(texts), _COUNTED_AT_ONCE):
             self._put({word: self._number_of(word) for word in words})
         self._refresh()

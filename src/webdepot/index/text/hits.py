@@ -1,4 +1,4 @@
-"""What both engines of the text index share: how a query and a page are read, and how states and hits are
+"""What the engines of the text index share: how a query and a page are read, and how states and hits are
 built.
 """
 

@@ -6,7 +6,8 @@
 
 A container's links are replaced when it is read again. For a page, each text counts once for each site that
 it comes from: a link in the menu of a thousand pages is one vote. The file can be deleted; the next rebuild
-of the index writes it again. Numbers stand for keys and containers, which would be most of the file.
+of the index writes it again. Keys and containers are stored as numbers; as texts they would be most of the
+file.
 """
 
 import sqlite3

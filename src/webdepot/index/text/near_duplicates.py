@@ -55,8 +55,8 @@ def likeness(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Any, Any]:
-    """For each byte the letter in lower case, or zero if it ends a word; and for each pair of letters a
-    number of 64 bits, which must never change.
+    """Two tables: for each byte the letter in lower case, or zero if it ends a word; and for each pair of
+    letters a number of 64 bits, which must never change.
     """
     import numpy
 

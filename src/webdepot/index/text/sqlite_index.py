@@ -1,4 +1,4 @@
-"""`SqliteTextIndex`: words and time in one SQLite file, with FTS5. For small collections, and for systems
+"""`SqliteTextIndex`: the text index in one SQLite file, with FTS5. For small collections, and for systems
 without a Tantivy wheel.
 
     containers   name
@@ -91,7 +91,7 @@ class SqliteTextIndex:
         *,
         formats: Callable[[Iterable[str]], Mapping[str, str]],
     ) -> int:
-        """In this process: SQLite has one writer."""
+        """Add the files in this process: SQLite has one writer."""
         return sum(self.add(file.container, page_files.pages_in(file.path, formats)) for file in files)
 
     def clear(self) -> None:

@@ -5,7 +5,7 @@ one for the best states, and one for phrases among these. The states are grouped
 those that are shown are read from the store.
 
 Tantivy cannot be interrupted. The budget of the request is checked before each query and each state that is
-read; the limit of words in a query (`access/search_query.py`) bounds one query.
+read; the limit of words in a query (`services/access/search.py`) bounds one query.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

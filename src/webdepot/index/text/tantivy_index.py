@@ -1,4 +1,4 @@
-"""`TantivyTextIndex`: words and time, embedded. The index is a folder that can be deleted and rebuilt.
+"""`TantivyTextIndex`: the text index in a folder, which can be deleted and rebuilt.
 
 Adding containers:
 1. their pages are divided by address into parts, one or more for each worker (`tantivy_part.py`);
@@ -216,7 +216,7 @@ class TantivyTextIndex:
             tantivy_commit.publish(self._folder, [], without={segment.id for segment in segments})
 
     def compact(self, engine: Engine, *, most_dead: float = 0.0) -> None:
-        """Also joins small segments. Returns when nothing is left to do."""
+        """Compact the index, and join small segments. Returns when nothing is left to do."""
         if self._compaction is not None:
             self._compaction.join()
         self._compact(engine, most_dead)
@@ -254,7 +254,7 @@ class TantivyTextIndex:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """One process writes at a time; others wait for it."""
+        """Hold the lock of writers: one process writes at a time, others wait for it."""
         with durable.locked(self._folder / _LOCK):
             self._resolve()
             yield
@@ -310,7 +310,7 @@ class TantivyTextIndex:
         return TantivySearch(self._make, self._searcher(), query).states()
 
     def close(self) -> None:
-        """Nothing is held open between calls."""
+        """Do nothing: nothing is held open between calls."""
 
     def _searcher(self) -> tantivy.Searcher:
         """A searcher on the last commit. The commit's file is small; reading it takes a tenth of the time of

@@ -4,8 +4,8 @@ are rewritten, in worker processes, while others read and write.
 1. `start` gives the files of some segments to a folder of its own (links: nothing is copied).
 2. `run`, in a worker, merges them into one segment there. Nobody waits for it.
 3. `finish` puts the new segment into the index instead of the old ones. Documents that were replaced in the
-   meantime are found in the new segment by name and buried there as well. Only this step needs the lock of
-   writers, for some milliseconds.
+   meantime are found in the new segment by name and marked as replaced there as well. Only this step needs
+   the lock of writers, for some milliseconds.
 
 One process compacts at a time.
 

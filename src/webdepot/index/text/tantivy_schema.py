@@ -9,7 +9,7 @@ been seen yet. One commit makes all documents of a container visible, together w
     name         raw, stored                   container: its name; waiting: the digest it waits for
     run          raw                           page number and first capture: handle for replacing
     page         u64 fast                      hash of the key: one hit per page, ranges for scanning
-    key, url     raw, stored
+    key          raw, stored
     title        exact, stored
     anchor       exact, stored                 texts of links from other sites
     anchor_own   exact, stored                 texts of links from the site itself
@@ -26,7 +26,7 @@ been seen yet. One commit makes all documents of a container visible, together w
     months       u64 fast, many                YYYYMM of each capture + 10⁶ × its number within that month
     valid_from, valid_to, last_seen   u64 fast as of a date, order by time
     likeness     u64 fast                      simhash, for near-duplicate texts
-    size, digest stored
+    url, size, digest   stored
 
 Weights are in `weights.py`. A histogram of Tantivy counts a document once for each bucket; the numbers added
 to `stamps` and `months` make the value of every capture unique, so that captures are counted and not

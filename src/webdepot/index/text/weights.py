@@ -1,6 +1,6 @@
 """How much each part of a page counts when hits are ranked.
 
-Both engines of the text index rank by these numbers, and "Why this hit" shows them.
+All engines of the text index rank by these numbers, and "Why this hit" shows them.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ class RankedPart(StrEnum):
     HEADINGS = "headings"
     ADDRESS = "address"
     HOME = "home"
-    """Title, headings and address of a site's home page, counted once more. Only Tantivy does so."""
+    """Title, headings and address of a site's home page, counted once more, except in SQLite."""
     IMAGE = "image"
     """File names and descriptions of images."""
     TEXT = "text"
@@ -34,4 +34,4 @@ WEIGHTS = {
     RankedPart.TEXT: 1.0,
 }
 STEM_WEIGHT = 0.5
-"""Weight of another form of the word, found by its stem. Only Tantivy has stems."""
+"""Weight of another form of the word, found by its stem; SQLite has no stems."""

@@ -10,7 +10,7 @@ import unicodedata
 from functools import lru_cache
 
 MARK = "\u200b"
-"""Zero-width space: ends a word in both engines, and is invisible to readers."""
+"""Zero-width space: ends a word in every engine, and is invisible to readers."""
 _TOKEN = re.compile(r"[^\W_]+")
 # Han, Kana, Thai, Lao, Khmer, Myanmar; Hangul has spaces.
 _UNSPACED = re.compile(

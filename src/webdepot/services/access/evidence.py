@@ -51,7 +51,7 @@ from webdepot.version import VERSION
 MOST_BYTES = 64 << 20
 """Digests of larger records are not computed for a page: the checksum of the container covers them."""
 MOST_EVENTS = 100
-"""Events of the container, of the harvest and of the package, the newest of each."""
+"""Most events of the container, of the harvest and of the package: the newest of each."""
 _INFO_BYTES = 1 << 16
 _SHOWN_INFO = frozenset(
     """

@@ -1,4 +1,4 @@
-"""The access gate: what a reader may see, decided in one place for every surface.
+"""The access gate: what a reader may see, decided in one place for every interface.
 
 Replay, lists of versions, CDX, search, works, lending, export, images, pictures of pages, the home page and
 the OAI provider all ask here; nothing else reads the access rules to decide. `access/policy.py` has the

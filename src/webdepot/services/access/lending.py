@@ -3,7 +3,7 @@
 
 A reader who opens such a page holds it, at that terminal, while the page is open and for some minutes after;
 other readers get status 423. Only pages are held, not their images: two pages of one site share those. Staff
-can always open a page and hold none.
+can always open a page, and do not hold it.
 
 A page in use is requested many times a minute: the page, its frame, its parts, and a keep-alive request from
 the banner. The hold is extended in the database only when a quarter of its time has passed; until then it is
@@ -53,7 +53,7 @@ def _is_lent_page(archive: Archive, capture: Capture, reader: Reader) -> bool:
 
 
 def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
-    """Hold a lent page, or extend the hold; whether the page is lent. InUse if another reader has it."""
+    """Hold a lent page or extend the hold; return whether it is lent. InUse if another reader has it."""
     if not _is_lent_page(archive, capture, reader):
         return False
     now, duration = archive.clock(), timedelta(minutes=archive.config.web.lend_minutes)

@@ -43,7 +43,7 @@ def forget_everything(archive: Archive) -> None:
 
 
 def settle(archive: Archive, links: LinkBook) -> int:
-    """Update the link texts of pages whose links or access rules have changed; how many pages changed."""
+    """Update the link texts of pages whose links or access rules have changed; return how many changed."""
     areas, known = gate.closed_areas(archive, ANYONE), _parse(_read(archive))
     kept = _keep_moving_embargoes(areas, known)
     for area in set(known) ^ set(kept):

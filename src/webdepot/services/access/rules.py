@@ -1,7 +1,7 @@
 """Access rules, added and removed by people. The events keep who did so, when and why, even after a rule is
 removed. A pattern covers:
 
-    example.org/news/*      all addresses that begin so
+    example.org/news/*      all addresses that begin with example.org/news/
     example.org/page.html   that page alone
     example.org             the whole host
     *.example.org           the host and all hosts below it (two rules, one for each)

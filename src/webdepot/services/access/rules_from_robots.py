@@ -1,4 +1,4 @@
-"""Access rules from an archived robots.txt, for archives that also follow it in what they show.
+"""Access rules from an archived robots.txt, for archives that apply it to access, too.
 
 A robots.txt has no effect on access unless a person applies it to a site: otherwise the new owner of a domain
 could close the old owner's pages. The newest one in the archive is used (RFC 9309): the group for us, or else

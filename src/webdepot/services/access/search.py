@@ -206,8 +206,9 @@ def _states_with(archive: Archive, typed: str) -> int:
 
 
 def _with_endings(archive: Archive, query: TextQuery) -> TextQuery:
-    """The query with each word with a star, as in `sal*`, replaced by the words of the index that begin so,
-    as alternatives. InputError if there are many such words: each costs as much as a long query.
+    """The query with each word with a star, as in `sal*`, replaced by the words of the index that begin with
+    these letters, as alternatives. InputError if there are many such words: each costs as much as a long
+    query.
     """
     starred = _starred(query)
     if not starred:

@@ -66,8 +66,7 @@ class ArchiveStatus:
     packages: int
     captures: int
     texts: int | None
-    """None if the search server does not answer."""
-    """Page states in the text index."""
+    """Page states in the text index; None if the search server does not answer."""
     not_indexed: int
     """Containers that are not yet indexed."""
     disk_free_bytes: int

@@ -3,8 +3,8 @@
     order ─ check ─ preview: how many would change, which are refused and why ─ run, in batches
 
 A batch of 200 sites is one transaction, so that others can work meanwhile and memory does not grow with the
-number of sites. How far a run is, is stored in the transaction of each batch; one that was interrupted
-continues after it.
+number of sites. The transaction of each batch also stores how far the run is; an interrupted run continues
+there.
 """
 
 from collections.abc import Callable, Mapping, Sequence

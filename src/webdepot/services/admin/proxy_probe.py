@@ -1,4 +1,4 @@
-"""Asks the portal, as a reader would reach it, with a forged address: is it believed?
+"""Test whether the portal believes a forged client address, at the address where readers reach it.
 
 The server answers at `PROBE_PATH` whether the request seems to come from FORGED_NETWORK, which no client has
 (RFC 5737).
@@ -33,8 +33,8 @@ class ProbeResult(StrEnum):
 
 
 def probe(url: str) -> ProbeResult | None:
-    """What becomes of a forged address at a public address of the portal or of replay; None if it is not
-    reached, or if another program answers.
+    """How the portal or the replay server at this public address treats a forged client address; None if it
+    is not reached, or if another program answers.
     """
     parts = urlsplit(url)
     assert parts.hostname  # noqa: S101 - checked when the server starts

@@ -221,7 +221,9 @@ def _restore_tombstones(archive: Archive) -> int:
 
 
 def _restore_events(archive: Archive) -> int:
-    """Restore the events that are in no package; how many. Events restored with packages are not repeated."""
+    """Restore the events that are in no package; return how many. Events restored with packages are not
+    repeated.
+    """
     with archive.database.reading() as connection:
         seen = {_facts(event) for event in iter_events(connection)}
     count = 0

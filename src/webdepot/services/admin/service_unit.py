@@ -139,7 +139,7 @@ def describe(
 
 
 def install(unit: ServiceUnit) -> bool:
-    """Write the unit; whether it is new or changed. Conflict if somebody else wrote the file."""
+    """Write the unit; return whether it is new or changed. Conflict if somebody else wrote the file."""
     try:
         before = unit.path.read_text(encoding="utf-8", errors="replace") if unit.path.exists() else None
         if before is not None and not before.startswith(_MARK):

@@ -24,7 +24,7 @@ up`, and the two files that a killed process leaves."""
 
 
 def create(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
-    """Create the archive, or upgrade the database of an existing one; True if it is new.
+    """Create the archive, or upgrade the database of an existing one; return True if it is new.
 
     `settings` is TOML for the top of a new configuration file, which replaces an existing one. Conflict if
     the folder contains something else.
@@ -52,7 +52,7 @@ def is_complete(home: Path) -> bool:
 
 
 def _complete(home: Path, clock: Clock, agent: str, settings: str) -> bool:
-    """Create what is missing of an archive; whether it has no database yet."""
+    """Create what is missing of an archive; return whether it has no database yet."""
     is_new = not is_founded(config.read(home))
     if (is_new and settings) or not (home / FILE_NAME).exists():
         _write_config(home, settings)

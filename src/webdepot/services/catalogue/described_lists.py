@@ -19,7 +19,7 @@ Remark = tuple[int, str]
 
 
 def describe(archive: Archive, rows: Sequence[ListRow], *, by: str = "") -> list[Remark]:
-    """Write the descriptions of sites that were imported; what the catalogue refuses is returned."""
+    """Write the descriptions of sites that were imported; return what the catalogue refuses."""
     remarks: list[Remark] = []
     for row in rows:
         if not row.description:

@@ -18,7 +18,7 @@ from webdepot.services.harvest import harvests
 
 
 def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender: str) -> bool:
-    """Write the records to the working folder of the harvest, for its package; whether there were any.
+    """Write the records to the working folder of the harvest, for its package; return whether there were any.
 
     Nothing is written if the URN of the object is known already: it then gets a URN of ours.
     """

@@ -115,7 +115,7 @@ def _write_settings(home: Path, known: ClusterPlan) -> None:
 
 
 def down(home: Path, *, only_roles: bool = False, say: Say) -> int:
-    """Stop everything, or all but the engines; how many processes were running."""
+    """Stop everything, or all but the engines; return how many processes were running."""
     known = _get(home)
     with _locked(home):
         processes = ProcessFolder(known.folder)

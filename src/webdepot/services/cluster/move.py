@@ -8,7 +8,7 @@ The home stays, with its keys, profiles and working folders. What moves is what 
    meanwhile; copy all tables in one transaction, and compare them row by row.
 4. Capture index: copy it container by container, and compare.
 5. Write the new configuration. Only now is the archive at the new place; the old one is kept.
-6. Index of words: if it is another engine, build what is missing.
+6. Text index: if it is another engine, build what is missing.
 
 Each step can be killed and repeated. Nothing of the old archive is removed; `webdepot.db` is renamed, so that
 nobody writes to it by mistake.
@@ -254,9 +254,7 @@ def _switch(home: Path, text: str) -> None:
 
 
 def _finish(home: Path) -> None:
-    """Put the old file of the database aside, which nobody has open. A move that was killed may not have done
-    it.
-    """
+    """Rename the old database file, which nobody has open; a move that was killed may not have done so."""
     if not (home / _JOURNAL).exists():
         return
     if configuration.read(home).database.url:

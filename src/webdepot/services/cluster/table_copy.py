@@ -45,8 +45,8 @@ class TableDigest:
 
 
 def copy(source: Connection, destination: Connection) -> Mapping[str, TableDigest]:
-    """Copy all rows into the empty tables of the destination, which has the same schema; the
-    digests of both.
+    """Copy all rows into the empty tables of the destination, which has the same schema; return the digests
+    of both.
 
     CorruptData if a row cannot be written there, or if they differ.
     """

@@ -3,7 +3,7 @@
 1. Write the description of the harvest (captures, findings, Dublin Core) to its working folder.
 2. Build the package in the depot: complete or not at all, durable on return.
 3. In one transaction: the row of the package, the new places of its containers, the harvest's state, the
-   copies that other places are to get, the event.
+   copies that other places need, the event.
 4. Copy the package to the other places; the next audit copies it to a place that cannot be reached now.
 5. Remove the working folder.
 
@@ -58,7 +58,7 @@ from webdepot.times import from_iso
 from webdepot.version import VERSION
 
 RECEIVING = "receiving"
-"""The action of the event before a package of others is copied into the depot."""
+"""The action of the event before a package of another archive is copied into the depot."""
 ELSEWHERE = " (another archive)"
 """Added to the names of people and programs of another archive."""
 
@@ -136,7 +136,7 @@ def iter_adopted(
     archive: Archive, *, on_failure: Callable[[str], None], received: Collection[str] = ()
 ) -> Iterator[Package]:
     """As `adopt`, one by one; `on_failure` gets a message for each package that cannot be read. `received`
-    names packages of others that the database does not know as such.
+    names packages of other archives that the database does not know as such.
     """
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
@@ -155,8 +155,8 @@ def iter_adopted(
 
 
 def announce(archive: Archive, identifier: PackageId) -> None:
-    """Record that a package of others is about to be copied into the depot, so that it is never taken for one
-    of ours, not even after a kill or in a rebuild.
+    """Record that a package of another archive is about to be copied into the depot, so that it is never
+    taken for one of ours, not even after a kill or in a rebuild.
     """
     if not _is_announced(archive, identifier):
         with archive.database.transaction() as connection:
@@ -169,8 +169,8 @@ def _is_announced(archive: Archive, identifier: PackageId) -> bool:
 
 
 def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
-    """Write the rows of a package of others that is not in the depot yet, and undo that: CorruptData if they
-    cannot be written.
+    """Write the rows of a package of another archive that is not in the depot yet, and undo that: CorruptData
+    if they cannot be written.
     """
     try:
         with archive.database.transaction() as connection:
@@ -191,7 +191,7 @@ def rehearse(archive: Archive, store: ObjectStore, facts: PackageFacts) -> None:
 
 
 def record_foreign(archive: Archive, identifier: PackageId) -> Package:
-    """Write the rows of a package of others that is in the depot."""
+    """Write the rows of a package of another archive that is in the depot."""
     facts = package.read(archive.store, identifier)
     _record(archive, facts, PackageOrigin.FOREIGN)
     return facts.package

@@ -164,7 +164,7 @@ def restore(
     origin: PackageOrigin,
 ) -> None:
     """Write the records and the transfer object of a package to the catalogue; newer records there stay, and
-    a package of others changes none.
+    a package of another archive changes none.
     """
     if IN_PACKAGE not in facts.inventory.files():
         return
@@ -239,7 +239,7 @@ def _as_foreign(record: CatalogueRecord, above: CatalogueRecord | None) -> Catal
 
 
 def _refuse_taken(connection: Connection, facts: PackageFacts, records: Sequence[CatalogueRecord]) -> None:
-    """CorruptData if a package of others describes something that is not its own."""
+    """CorruptData if a package of another archive describes something that is not its own."""
     own = records[-1] if records else None
     if own is None or own.harvest != facts.harvest.id or catalogue.find(connection, own.key) is not None:
         raise CorruptData(

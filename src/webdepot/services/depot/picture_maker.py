@@ -23,7 +23,7 @@ from webdepot.url import find_canonical
 
 PAGE_TIME_S = 10.0
 LONGEST_S = 30.0
-"""For one page, with the time to read its parts."""
+"""Time limit for one page, with the time to read its parts."""
 _PURPOSE = "pictures of pages are made in a browser"
 
 

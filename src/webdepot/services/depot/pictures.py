@@ -38,10 +38,10 @@ from webdepot.times import to_timestamp
 from webdepot.version import VERSION
 
 MOST_START_PAGES = 20
-"""Of one harvest."""
+"""Most start pages of one harvest."""
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _NAME = "-pictures-"
-"""In the names of containers with pictures."""
+"""Part of the names of containers with pictures."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def _harvests(archive: Archive, harvest: str, collection: str) -> Iterator[Harve
 
 
 def _missing(archive: Archive, harvest: Harvest, pages: int) -> list[Capture]:
-    """The pages of a harvest that are to get a picture and have none."""
+    """The pages of a harvest that should have a picture and have none."""
     _note_kept(archive, harvest)
     start = list(islice(_start_pages(archive, harvest), MOST_START_PAGES))
     others = _other_pages(archive, harvest, {capture.url for capture in start}) if pages else iter(())

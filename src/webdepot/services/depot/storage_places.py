@@ -234,7 +234,9 @@ def copy_out(archive: Archive, identifier: PackageId) -> None:
 
 
 def write_register(archive: Archive) -> bool:
-    """Write the current state of people's decisions to the depot, and copy it out; whether it had changed."""
+    """Write the current state of people's decisions to the depot, and copy it out; return whether it had
+    changed.
+    """
     path = archive.home / FILE_NAME
     config = path.read_text(encoding="utf-8") if path.exists() else ""
     now = archive.clock()
@@ -260,7 +262,9 @@ def note_away(archive: Archive, name: str, reason: str) -> None:
 
 
 def _activate_filled(archive: Archive, names: Sequence[str]) -> int:
-    """Mark the places that have everything as active; the number of copies still waiting in these places."""
+    """Mark the places that have everything as active; return the number of copies still waiting in these
+    places.
+    """
     left = 0
     with archive.database.transaction() as connection:
         for name in names:

@@ -90,7 +90,7 @@ def is_behind(archive: Archive, identifier: PackageId) -> bool:
 
 def write_rows(archive: Archive, connection: Connection, store: ObjectStore, facts: PackageFacts) -> None:
     """Write the rows that every version of a package has: the places of its containers, its conversions, its
-    holding, and the copies that the other places are to get.
+    holding, and the copies that the other places need.
     """
     _place_containers(connection, facts)
     migration_tools.record(connection, _conversions(store, facts))

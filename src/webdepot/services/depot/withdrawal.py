@@ -74,8 +74,8 @@ def withdraw(
 
 
 def finish_waiting(archive: Archive) -> int:
-    """Delete the bytes of withdrawn packages in places that were away; the number of places that still have
-    some.
+    """Delete the bytes of withdrawn packages in places that were away; return the number of places that still
+    have some.
     """
     with archive.database.reading() as connection:
         waiting = tombstone.still_waiting(connection)

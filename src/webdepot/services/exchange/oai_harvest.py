@@ -3,8 +3,8 @@ is stored before the next is requested.
 
 1. A run that was killed or failed resumes with its stored resumption token. If the partner no longer accepts
    the token, the same list is requested from its beginning (known records change nothing).
-2. A new run starts from the response date of the first page of the last complete run: the partner's clock
-   counts, never ours.
+2. A new run starts from the response date of the first page of the last complete run: the partner's clock is
+   used, never ours.
 3. New and changed records wait to be ingested (`services/exchange/partner_ingest.py`); deletions are applied
    there too.
 """
@@ -151,7 +151,9 @@ def _arguments(partner: Partner, run: ListRun) -> Mapping[str, str]:
 
 
 def _store_page(archive: Archive, partner: Partner, run: ListRun, page: ListPage) -> tuple[ListRun, int]:
-    """Store a page and the token of the next in one transaction; the run, and how many records are new."""
+    """Store a page and the token of the next in one transaction; return the run, and how many records are
+    new.
+    """
     now = archive.clock()
     is_last = not page.token
     run = replace(

@@ -55,8 +55,8 @@ def answer(
 
 
 def _may_tell(archive: Archive, reader: Reader) -> Callable[[Transfer], bool]:
-    """A function that says whether no file of a tree is hidden from this reader. If there are too many
-    captures to examine, the answer is no.
+    """A function that returns whether this reader may know of every file of a tree; False if there are too
+    many captures to examine.
     """
 
     @cache

@@ -1,4 +1,4 @@
-"""What a URN stands for, and transfer objects for partners and readers.
+"""Resolve URNs, and deliver transfer objects to partners and readers.
 
 The access rules decide who may fetch an object, for the access point of the request (the public, or a partner
 that sends the token we issued). A ZIP holds everything, so it is delivered only if no rule closes any capture
@@ -91,9 +91,7 @@ def is_open(archive: Archive, record: CatalogueRecord, reader: Reader) -> bool:
 
 
 def _is_open(archive: Archive, containers: set[str], reader: Reader) -> bool:
-    """Whether no rule closes a capture in these containers. If there are too many captures to examine, the
-    answer is no.
-    """
+    """Whether no rule closes a capture in these containers; False if there are too many to examine."""
     try:
         return next(gate.iter_closed(archive, reader, containers=containers), None) is None
     except TooManyCaptures:

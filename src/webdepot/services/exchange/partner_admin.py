@@ -126,7 +126,7 @@ def every(archive: Archive) -> list[PartnerStatus]:
 
 
 def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") -> int:
-    """Reset refused records to new, so that they are tried again; how many."""
+    """Reset refused records to new, so that they are tried again; return how many."""
     with archive.database.transaction() as connection:
         partners.get(connection, name)
         count = partners.retry(connection, name, identifier)

@@ -8,9 +8,9 @@ others):
    or a refusal, depending on the partner's settings).
 2. An object that is already here is not fetched again; its description is updated, without changing what
    people wrote.
-3. Fetch the ZIP and verify it (`transfer`).
-4. Its files become a harvest of kind `import` with everything that describes them (`objects`), which is then
-   processed like every harvest.
+3. Fetch the ZIP and verify it (`transfer_download`).
+4. Its files become a harvest of kind `import` with everything that describes them
+   (`services.intake.objects`), which is then processed like every harvest.
 
 All or nothing: until the package is complete, the object is neither in the catalogue nor in the index.
 """
@@ -151,7 +151,7 @@ def _take(
     watch: Watch,
     wait: Callable[[float], None],
 ) -> tuple[RecordState, str]:
-    """Process one record; its new state and its URN."""
+    """Process one record; return its new state and its URN."""
     if record.sha256 == "deleted":
         done.withdrawn.append(record.identifier)
         return RecordState.WITHDRAWN, _apply_deletion(archive, partner, record)
@@ -285,8 +285,8 @@ def _sender(partner: Partner, record: PartnerRecord) -> Sender:
 
 
 def _apply_deletion(archive: Archive, partner: Partner, record: PartnerRecord) -> str:
-    """Close our copy of a record that the partner deleted, unless the partner's settings say otherwise; its
-    URN.
+    """Close our copy of a record that the partner deleted, unless the partner's settings say otherwise;
+    return its URN.
     """
     known = _find_held(archive, partner, record)
     if known is None or known.withdrawn_at is not None or partner.on_withdrawal is OnWithdrawal.NOTE:

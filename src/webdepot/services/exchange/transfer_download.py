@@ -153,7 +153,9 @@ def _origin(url: str) -> str:
 
 
 def unpack(packed: Path, delivered: DeliveredObject, folder: Path, *, most_members: int) -> list[CheckedFile]:
-    """Unpack the ZIP into the folder; its files, all equal to the record. RefusedObject if one differs."""
+    """Unpack the ZIP into the folder; return its files, all equal to the record. RefusedObject if one
+    differs.
+    """
     checked: list[CheckedFile] = []
     contents = unpacking.look(packed, folder, most_members=most_members)
     reasons = (

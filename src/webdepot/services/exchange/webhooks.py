@@ -1,10 +1,10 @@
 """Web hooks: messages to other programs when a harvest has ended or waits for review, and about alarms of the
 depot.
 
-A message is queued in the transaction of what it announces, and sent by the first that finds it: schedulers,
-servers and `webdepot webhook send` claim a message before they send it, as letters are. A receiver that does
-not answer with a status 2xx is tried again, with longer and longer pauses. Redirects are not followed, and
-addresses that are not public are refused unless the configuration names their network.
+A message is queued in the transaction of what it announces, and sent by the first process that finds it:
+schedulers, servers and `webdepot webhook send` claim a message before they send it, as with letters. A
+receiver that does not answer with a status 2xx is tried again, with longer and longer pauses. Redirects are
+not followed, and addresses that are not public are refused unless the configuration names their network.
 """
 
 import logging
@@ -191,7 +191,7 @@ def _claim(archive: Archive, message: WebhookMessage) -> bool:
 def _send(
     archive: Archive, hook: Webhook, message: WebhookMessage, *, is_final: bool = False
 ) -> WebhookMessage:
-    """Send a message that was claimed; the message as it is now."""
+    """Send a message that was claimed; return the message as it is now."""
     headers = webhooks.headers_of(message, secret_of(archive, hook), archive.clock())
     error, status = "", 0
     try:

@@ -85,5 +85,5 @@ class ContainerKeeper:
         self._look_ups[host] = new_records.resource(f"dns:{host}", at, "text/dns", BytesIO(text), len(text))
 
     def checkpoint(self) -> Mapping[str, int]:
-        """Make everything written durable; file name -> acknowledged size."""
+        """Make everything written durable; return file name -> acknowledged size."""
         return self._writer.sync()

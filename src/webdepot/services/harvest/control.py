@@ -36,7 +36,7 @@ _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestCourse:
-    """What a harvest is doing, whatever its last process had time to record."""
+    """What a harvest is really doing; its last process may have died before it recorded that."""
 
     name: str
     """running, paused, waiting (no process has begun it), interrupted (its process has died), or the state

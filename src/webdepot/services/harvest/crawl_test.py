@@ -87,7 +87,7 @@ class CrawlTest:
 
 
 class _NoKeeper:
-    """Keeps nothing; tells the crawl that everything is new."""
+    """A keeper that stores nothing and reports everything as new."""
 
     def keep(self, visits: Sequence[Visit]) -> list[Kept]:
         return [Kept(digest=payload_digest(visit), duplicate=False) for visit in visits]

@@ -74,7 +74,7 @@ class Harvester:
         self._processes.set_forkserver_preload(["webdepot.services.harvest.part_run"])
 
     def run(self, stop: threading.Event) -> None:
-        """Take parts as there are places, until stopped. What fails is logged, and tried again."""
+        """Take parts while places are free, until stopped. What fails is logged, and tried again."""
         while not stop.is_set():
             try:
                 self.run_once()

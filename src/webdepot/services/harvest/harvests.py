@@ -32,7 +32,7 @@ from webdepot.provenance import append
 _LOCK_NAME = "lock"
 _DIRECT_NAME = "direct"
 _OPEN_PARTS = (PartState.WAITING, PartState.RUNNING)
-"""Time between two looks at the lock of another process."""
+"""States of parts that harvesters work on, or will work on."""
 
 
 def get(archive: Archive, harvest: str) -> Harvest:
@@ -116,8 +116,8 @@ def patches_of(archive: Archive, harvest: Harvest) -> list[Harvest]:
 
 
 def mark_direct(archive: Archive, harvest: Harvest) -> None:
-    """Note that a harvest is to be deposited and indexed by the process that runs it, without a review. If
-    that process is killed, the next one knows that it has to continue.
+    """Note that the process that runs a harvest deposits and indexes it, without a review. If that process is
+    killed, the next one knows that it has to continue.
     """
     folder = folder_of(archive, harvest)
     durable.make_folders(folder)

@@ -73,7 +73,7 @@ CHANGEABLE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestOptions:
-    """What may differ from harvest to harvest; stored with it."""
+    """The options of one harvest, which are stored with it."""
 
     scope: str
     delay_s: float
@@ -100,7 +100,7 @@ class HarvestOptions:
     limits: Mapping[str, int] = field(default_factory=dict)
     """Fields of `ScopeLimits` by name."""
     rules: tuple[Mapping[str, object], ...] = ()
-    """Decide rules as tables (`harvest/scope/rules`)."""
+    """The rules of the profile as tables (`harvest/scope/profile_rules`)."""
     hosts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of a host or, with a leading dot, of a domain."""
     ignore_parameters: tuple[str, ...] = ()

@@ -52,7 +52,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "calendar_years",
     ),
 }
-"""The keys that the form shows, by the heading below which they are."""
+"""The keys that the form shows, by heading."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "scope": tuple(ScopeKind),
     "robots": tuple(RobotsPolicy),
@@ -65,7 +65,7 @@ MORE_RULES = 3
 """Empty rows for new rules."""
 _SHOWN = tuple(key for keys in GROUPS.values() for key in keys)
 _DEFAULT = "default"
-"""The choice that stands for the behaviours of the configuration."""
+"""The choice that means the behaviours of the configuration."""
 _WHOLE, _DECIMAL = re.compile(r"[0-9]{1,15}\Z"), re.compile(r"[0-9]{1,9}([.,][0-9]{1,9})?\Z")
 
 

@@ -170,7 +170,8 @@ def run(
 
 
 def recover(archive: Archive, harvest: Harvest) -> str:
-    """Bring the working folder back to its last checkpoint after a crash; a sentence about what was done.
+    """Bring the working folder back to its last checkpoint after a crash; return a sentence about what was
+    done.
 
     Repeatable.
     """

@@ -9,9 +9,10 @@ key and checksum, and travel through the working place (`[work] place`):
       signatures/NAME
       NAME/FILE                 what a worker has written for the container NAME
 
-1. The starter names the container, or puts it there.
-2. The worker gets it, runs the task in a temporary folder, and puts the files that it has written there.
-3. The starter gets these files, each with its checksum, to where the task would have written them.
+1. The starter names the container, or copies it to the working place.
+2. The worker fetches it, runs the task in a temporary folder, and copies the files that it has written to the
+   working place.
+3. The starter fetches these files, each with its checksum, to where the task would have written them.
 4. Files are removed when their task is done. Those of a starter that was killed are removed after a week.
 """
 

@@ -90,7 +90,7 @@ class Derived:
 
 
 def run(task: DeriveTask) -> SurveyResult:
-    """In a worker: read a container once, and write what is derived from it; its survey."""
+    """In a worker: read a container once, and write what is derived from it; return its survey."""
     result, derived = read(task)
     complete(task, derived)
     return result

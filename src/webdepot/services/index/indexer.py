@@ -57,7 +57,7 @@ class Indexed:
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
     """Index containers that are not in both indexes yet, remove those gone or not to be shown. RemoteError if
-    the server of the text index does not answer; a worker does the same again when it does.
+    the server of the text index does not answer; a worker repeats this when it answers.
     """
     try:
         known = _known(archive)
@@ -109,9 +109,9 @@ def _known(archive: Archive) -> list[Container]:
 
 
 def forget(archive: Archive, containers: Sequence[str]) -> None:
-    """Remove containers from both indexes, with the texts of their links. Captures of other containers that
-    repeat bytes which no container has after that lose their text too. The captures are removed last: if this
-    is interrupted, they are needed to find the texts that must go.
+    """Remove containers from both indexes, with the texts of their links. Captures of other containers lose
+    their text too if then no container has their bytes. The captures are removed last: if this is
+    interrupted, they are needed to find the texts that must go.
     """
     if not containers:
         return

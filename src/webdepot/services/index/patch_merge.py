@@ -1,5 +1,5 @@
-"""A harvest and its patches are one version: captures of a patch replace the failed ones of its parent (see
-`patches.py`).
+"""A harvest and its patches are one version: captures of a patch replace the failed ones of its parent
+(`services/review/patches.py`).
 
 Each time one of their containers is indexed, the captures of the parent, or of an earlier patch, that have
 been replaced are marked in the capture index. So lookup, time bar, replay and APIs agree, and a rebuilt

@@ -107,7 +107,7 @@ def derive(
     collection: str = EVERYTHING,
     watch: Watch = unwatched,
 ) -> int:
-    """Write a table to a new file, as Parquet or CSV by its name; how many rows it has.
+    """Write a table to a new file, as Parquet or CSV by its name; return how many rows it has.
 
     InputError for another name, Conflict if the file exists, CorruptData if a container cannot be read.
     """

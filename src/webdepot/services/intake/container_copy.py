@@ -1,4 +1,4 @@
-"""Copying one container of others into an import.
+"""Copy one foreign container into an import.
 
 It is copied to a temporary name and hashed, then read to the end, so that damage is known before it is taken
 in. In one transaction its checksum is looked for again, because another process may import the same file
@@ -58,14 +58,14 @@ def form_of(source: ImportSource) -> ContainerForm:
 
 
 def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
-    """Take one container into an import that the caller began; the container with its bytes, new or known
-    before.
+    """Take one container into an import that the caller began; return the container with its bytes, new or
+    known before.
     """
     return copy_in(archive, harvest, import_sources.of_file(path))[0]
 
 
 def copy_in(archive: Archive, harvest: Harvest, source: ImportSource) -> TakenContainer:
-    """Copy one container, as `TakeOne` says. The copy is visible once its row is written."""
+    """Copy one container, as `warc_files.TakeOne` says. The copy is visible once its row is written."""
     if not file_names.is_name(source.name):
         raise InputError(f"{source.name[:200]!r} cannot be the name of a container. {file_names.RULE}")
     folder = harvests.containers_folder(archive, harvest)
@@ -108,7 +108,7 @@ def no_records(findings: Sequence[Finding]) -> str:
 
 
 def _copy(source: ImportSource, partial: Path) -> str:
-    """Copy a file, durable on return; its SHA-256. InputError if it was changed meanwhile."""
+    """Copy a file durably; return its SHA-256. InputError if it was changed meanwhile."""
     hasher = hashlib.sha256()
     left = source.size_bytes
     with source.open() as reading, partial.open("wb") as writing:
@@ -140,7 +140,7 @@ def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, b
 
 
 def _rewrite(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
-    """Replace the copy by one compressed record by record; its name, checksum and number of records."""
+    """Replace the copy by one compressed by records; return its name, checksum and number of records."""
     target = partial.with_name(".rewritten")
     with partial.open("rb") as stream:
         result = rewrite.record_wise(stream, target, name=name)
@@ -159,7 +159,7 @@ def _rewrite(partial: Path, name: str, findings: list[Finding]) -> tuple[str, st
 
 
 def _convert(archive: Archive, partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
-    """Replace the copy of a HAR file by a WARC file; its name, checksum and number of records."""
+    """Replace the copy of a HAR file by a WARC file; return its name, checksum and number of records."""
     target = partial.with_name(".rewritten")
 
     def note(finding: Finding) -> None:

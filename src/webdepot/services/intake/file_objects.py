@@ -47,8 +47,8 @@ def take(
     watch: Watch,
     listed: ListedObject | None = None,
 ) -> TakenObject:
-    """Take in an object, unless it is known. RefusedObject with all reasons,
-    leaving nothing. `listed` describes an object of a list.
+    """Take in an object, unless it is known. RefusedObject with all reasons, leaving nothing. `listed`
+    describes an object of a list.
     """
     is_uof = opened.kind is SubmissionKind.UOF and listed is None
     read = uof.read(opened) if is_uof else loose_objects.read(opened, listed)

@@ -253,7 +253,7 @@ class _WholeWatch:
             yield source
 
     def leave_out(self) -> None:
-        """The current file costs no time: it is known, or cannot be read."""
+        """Count no time for the current file: it is known, or cannot be read."""
         self._free_bytes += self._current_bytes
         self._current_bytes = 0
 
@@ -268,7 +268,7 @@ class _WholeWatch:
         self._watch(replace(progress, whole=self._state(progress, now)))
 
     def end_part(self) -> None:
-        """All files met so far are in the archive."""
+        """Note that all files met so far are in the archive."""
         self._end_step(time.monotonic())
         total_s = sum(self._spent_s.values())
         if self._met_bytes > self._done_bytes and total_s:

@@ -1,5 +1,5 @@
-"""Containers read in place: WARC, ARC and WACZ in other folders, on web servers, in buckets. They are
-indexed, searched and replayed like all others; the archive keeps their place, size and checksum, but not
+"""Containers read in place: WARC, ARC and WACZ files in other folders, on web servers, in buckets. They are
+indexed, searched and replayed like all others; the archive keeps their location, size and checksum, but not
 their bytes.
 
 1. Take the next container (`sources`).

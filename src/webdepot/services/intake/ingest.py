@@ -62,8 +62,8 @@ class ArchiveReport:
 def is_complete(
     archive: Archive, harvest: Harvest, *, deposit: bool = True, ignoring_folder: bool = False
 ) -> bool:
-    """Whether nothing is left to do for an import: checked, indexed, deposited if it is to be, and without a
-    working folder unless that is to be ignored.
+    """Whether nothing is left to do for an import: checked, indexed, deposited if required, and without a
+    working folder unless that is ignored.
 
     For a harvest of another kind, people decide about the next step.
     """

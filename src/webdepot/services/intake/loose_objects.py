@@ -80,8 +80,8 @@ class FoundDescription:
 
 
 def read(opened: Submission, listed: ListedObject | None = None) -> ReadObject:
-    """An object of loose files; RefusedObject if its description cannot be used. If a list of
-    objects describes it, all files are content.
+    """An object of loose files; RefusedObject if its description cannot be used. If a list of objects
+    describes it, all files are content.
     """
     if listed is not None:
         files = check_files(submission.payload_of(opened))

@@ -5,8 +5,8 @@
 2. Every file that it lists must be present, with the listed size and checksum.
 3. Of an E-ARK package, the data of the representations and the documentation are the files of the object,
    whether they are in the folders of that name or in a file group for that use; of other METS, the files that
-   it lists. The description is what METS embeds or refers to, or a description
-   beside it; everything is kept with the package.
+   it lists. The description is what METS embeds or refers to, or a description beside it; everything is kept
+   with the package.
 """
 
 import re

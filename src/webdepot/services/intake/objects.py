@@ -1,4 +1,5 @@
-"""Load an object from others, whose files are verified, as a harvest of kind `import`, ready to be deposited.
+"""Load an object of a partner or sender, whose files are verified, as a harvest of kind `import`, ready to be
+deposited.
 
 1. An object with files that the archive has under another name is refused: they cannot become a second
    object.
@@ -8,7 +9,7 @@
    become part of the package.
 
 All or nothing: an object that cannot be loaded completely leaves nothing. Used for partners' objects
-(`partner_ingest`) and for submissions without containers (`file_objects`).
+(`services.exchange.partner_ingest`) and for submissions without containers (`file_objects`).
 """
 
 import hashlib
@@ -138,7 +139,7 @@ def _place(
     files: Sequence[CheckedFile],
     folder: Path,
 ) -> list[TransferFile]:
-    """Take the files in; where each is in our containers, in the order of the sender's list."""
+    """Take the files in; return where each is in our containers, in the order of the sender's list."""
     single = [file for file in files if not _is_container(file.path)]
     offsets: dict[Path, int] = {}
     wrapped = None

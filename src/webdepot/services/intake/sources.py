@@ -40,7 +40,7 @@ class ImportSource:
 
     @property
     def is_har(self) -> bool:
-        """Whether it is to be converted first."""
+        """Whether it must be converted first."""
         return self.name.lower().endswith(har.SUFFIX)
 
     def open(self) -> BinaryIO:

@@ -10,9 +10,9 @@ another Webdepot.
    touched.
 5. Taken in: the containers become a harvest of kind `import`, which is ingested like every harvest; the
    sender's other files (descriptions, lists of pages, logs, signatures) become part of the package; the check
-   of the harvest uses a crawl log of Heritrix. A package
-   of another Webdepot is kept as it is, under its own identifier. A submission without containers is one
-   object, with any kind of files, and is treated like the objects of partners (`file_objects`).
+   of the harvest uses a crawl log of Heritrix. A package of another Webdepot is kept as it is, under its own
+   identifier. A submission without containers is one object, with any kind of files, and is treated like the
+   objects of partners (`file_objects`).
 """
 
 import json

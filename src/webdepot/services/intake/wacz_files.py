@@ -1,7 +1,7 @@
 """What a WACZ has besides its containers: lists of pages, description, logs, signature.
 
-1. `keep_others` copies these files to the sender's other files of the import, from where they get into the
-   package; its index of captures is left out, since ours is built from the containers.
+1. `keep_others` copies these files to the sender's other files of the import, from where they are added to
+   the package; its index of captures is left out, since ours is built from the containers.
 2. `note_seeds` takes over the start pages that the lists name. Indexing uses their titles and texts
    (`services.index.harvest_texts`).
 """
@@ -28,13 +28,14 @@ from webdepot.url import Url, find_canonical
 
 MOST_SEEDS = 100
 LARGEST_BYTES = 1 << 30
-"""Of all other files of a WACZ, unpacked."""
+"""Most bytes of all other files of a WACZ, unpacked."""
 _NOT_KEPT = ("archive/", "indexes/")
 
 
 def keep_others(archive: Archive, harvest: Harvest, source: ImportSource) -> str:
-    """Keep the other files of the WACZ that a container is in, once for each import; the reason if they
-    cannot be kept. Call it before the container is taken in, so that an import that was interrupted has them.
+    """Keep the other files of the WACZ that a container is in, once for each import; return the reason if
+    they cannot be kept. Call it before the container is taken in, so that an import that was interrupted has
+    them.
     """
     elsewhere = Elsewhere(source.place)
     if not elsewhere.is_member:

@@ -1,4 +1,4 @@
-"""Import containers of others: WARC and ARC files from other tools, and those inside WACZ files.
+"""Import foreign containers: WARC and ARC files from other tools, and those inside WACZ files.
 
 1. Take the next container (`sources`); one that an unchanged file became in an earlier import is known.
 2. Begin a harvest for the first that may be new, or continue the interrupted one (`import_harvests`).

@@ -1,5 +1,5 @@
 """The kinds of jobs, and why a worker may do each again. What it does is in `work.py`, which is loaded with
-the first job: a portal for readers needs nothing of it.
+the first job: a portal for readers does not need it.
 
 A worker may be killed at any moment, and the next one starts the same job again. So each kind either stores
 how far it is in the transactions of its work, or calls a service that can be repeated.

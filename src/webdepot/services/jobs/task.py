@@ -63,7 +63,7 @@ class JobTask:
         return self._has_changed
 
     def end(self) -> None:
-        """Let the work end at its next sign of progress."""
+        """Let the work end the next time it reports progress."""
         self._is_lost.set()
 
     def _progress(self) -> dict[str, Any]:

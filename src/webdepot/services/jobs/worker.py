@@ -1,8 +1,8 @@
 """The worker: takes jobs and runs them, a few at a time, each in a thread with an archive of its own.
 
 One runs in `webdepot serve`, others as `webdepot batch` on any machine that has the home, the depot and the
-database. While nothing is committed anywhere, it asks the database nothing. A worker that is stopped lets its
-jobs end at their next sign of progress and gives them back; after a kill their leases expire.
+database. While nothing is committed anywhere, it does not query the database. A worker that is stopped lets
+its jobs end the next time they report progress, and gives them back; after a kill their leases expire.
 """
 
 import logging
@@ -66,7 +66,7 @@ class Worker:
         self.close()
 
     def run_once(self) -> None:
-        """Renew leases, store progress, and start jobs as there are places for them."""
+        """Renew leases, store progress, and start jobs while places are free."""
         for number, (_, thread) in list(self._running.items()):
             if not thread.is_alive():
                 thread.join()
@@ -83,8 +83,8 @@ class Worker:
         return len(self._running)
 
     def close(self) -> None:
-        """End running jobs at their next sign of progress. The next worker continues them. One that gives no
-        sign ends with this process.
+        """End running jobs the next time they report progress. The next worker continues them. One that does
+        not report progress ends with this process.
         """
         for task, _ in self._running.values():
             task.end()

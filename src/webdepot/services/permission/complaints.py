@@ -131,7 +131,7 @@ def complain(
             ),
         )
         if case.mail:
-            nothing = dict.fromkeys(("recipient", "address", "words"), "")  # in texts of before
+            nothing = dict.fromkeys(("recipient", "address", "words"), "")  # for texts of earlier versions
             _write_letter(connection, archive, case, LetterKind.RECEIVED, nothing, by=by)
     return case
 

@@ -89,7 +89,7 @@ def _require_server(archive: Archive) -> None:
 
 
 def _send_claimed(archive: Archive, letter: Letter) -> Letter:
-    """Send a letter unless another sender has it; the letter as it is now."""
+    """Send a letter unless another sender has it; return the letter as it is now."""
     with archive.database.transaction() as connection:
         is_ours = letter_rows.claim(connection, letter, now=archive.clock())
     return _send(archive, letter) if is_ours else letter

@@ -49,7 +49,7 @@ def process_deadlines(archive: Archive, *, portal_url: str = "") -> DeadlineResu
 
 
 def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -> bool:
-    """Close an unanswered letter and record the ground it gives; whether it gave one."""
+    """Close an unanswered letter and record the ground it gives; return whether it gave one."""
     if letter.target is None:
         letter_rows.move(connection, letter, "pass in silence")
         return False

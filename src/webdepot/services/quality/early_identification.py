@@ -1,9 +1,9 @@
 """Identify the files of a harvest or an import while it runs: each container as soon as it is sealed.
 
-A sealed container never changes, so what is derived from it (`identification`, `derived_files`) is as good as
-after the end; and nothing of it is visible before the harvest is deposited and indexed. After a crash or a
-stop the next run begins with the containers that were not identified. What fails here is tried again, and
-reported, by `identification.identify`.
+A sealed container never changes, so what is derived from it (`identification`,
+`services.index.derived_files`) is as good as after the end; and nothing of it is visible before the harvest
+is deposited and indexed. After a crash or a stop the next run begins with the containers that were not
+identified. What fails here is tried again, and reported, by `identification.identify`.
 """
 
 from collections.abc import Iterator

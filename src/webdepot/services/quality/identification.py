@@ -1,4 +1,4 @@
-"""Identify and validate the files of harvests, single files and containers of others; update the signatures.
+"""Identify and validate the files of harvests, single files and foreign containers; update the signatures.
 
 No earlier result is overwritten: each names its engine, and another engine adds its own.
 `services.depot.examination` identifies a kept harvest again.
@@ -236,7 +236,7 @@ def report_containers(
 
 
 def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, bool]:
-    """Install a set of signatures from a file and use it from now on; the set, and whether it was new."""
+    """Install a set of signatures from a file and use it from now on; return it, and whether it was new."""
     installed = formats_signature_sets.install(
         source, archive.signatures_folder, at=archive.clock(), by=archive.agent
     )

@@ -5,8 +5,8 @@
 3. `accept` puts it and its patches into the depot and the indexes. `reject` leaves it in its working folder,
    not shown to anyone; `reopen` reverses that. `annotate` adds a note at any time.
 
-Each decision is a row of `reviews`, an event with before and after, and a step of `harvest.runs.HARVEST`. It
-is also in the package, because the package contains the events.
+Each decision is a row of `reviews`, an event with before and after, and a step of
+`harvest.harvest_rows.HARVEST`. It is also in the package, because the package contains the events.
 """
 
 from collections.abc import Mapping, Sequence

@@ -41,8 +41,8 @@ class PlanView:
 def view_calendar(
     archive: Archive, *, month: date | None, day: date | None, limit: int, after: int = 0
 ) -> CalendarView:
-    """A month, else that of the day, else this one; with a day, up to `limit` plans that fall on it, those
-    after the target `after`.
+    """The calendar of the given month, else of the day's month, else of the current one; with a day, up to
+    `limit` plans that fall on it, those after the target `after`.
     """
     today = _today(archive)
     first = month or (day or today).replace(day=1)

@@ -215,7 +215,7 @@ async def _examine(
 
 
 def _case(judged: HostJudgement) -> int:
-    """The case of a host to which no link is known (see `survey`); 0 if its place is not known."""
+    """The case of a host to which no link is known (see `host_discovery`); 0 if its place is not known."""
     if not judged.is_resolved:
         return 0
     return 4 if judged.is_inside else 5

@@ -1,6 +1,6 @@
-"""The network look-ups of discovery, opened as the configuration says: DNS, registries, certificates, pages.
+"""The network lookups of discovery, opened as the configuration says: DNS, registries, certificates, pages.
 
-`discovery` and the host rules of a harvest (`services.harvest.organisation_hosts`) use the same look-ups
+`discovery` and the host rules of a harvest (`services.harvest.organisation_hosts`) use the same lookups
 and the same judge, so they cannot disagree.
 """
 
@@ -35,7 +35,7 @@ LIMIT_PAGE_BYTES = 4 << 20
 
 @asynccontextmanager
 async def open_sources(archive: Archive, *, allow_private: bool) -> AsyncIterator[LiveSources]:
-    """The look-ups that the configuration names; answers are cached in `lookups.db`."""
+    """The lookups that the configuration names; answers are cached in `lookups.db`."""
     config = archive.config.discovery
     resolver = Resolver(config.resolver, timeout_s=config.timeout_s)
     kept = KeptAnswers(archive.index_folder / LOOKUPS_NAME, archive.clock)

@@ -90,7 +90,7 @@ def correct(
     remove: Sequence[str] = (),
     by: str = "",
 ) -> Organisation:
-    """Add values to the profile or remove them; they override what later look-ups find."""
+    """Add values to the profile or remove them; they override what later lookups find."""
     removed = {text.strip() for text in remove}
     before = organisation.corrections
 

@@ -1,5 +1,5 @@
-"""The start pages of sites, for lists of sites with pictures: the page that a reader sees after
-opening the address of a site and following redirects.
+"""The start pages of sites, for lists of sites with pictures: the page that a reader sees after opening the
+address of a site and following redirects.
 
     find          the start page of an address
     of_sites      harvests whose seeds are start pages of sites

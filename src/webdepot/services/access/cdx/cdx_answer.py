@@ -105,7 +105,7 @@ def _key_of(found: Lines, query: CdxQuery) -> str:
 
 
 def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
-    """One array; an empty one when nothing matches."""
+    """The answer as one JSON array, which is empty if nothing matches."""
     start = "[" + json.dumps(query.fields)
     for capture in found.captures:
         yield f"{start},\n{json.dumps(cdx.values(capture, query))}"

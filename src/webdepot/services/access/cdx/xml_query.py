@@ -2,7 +2,7 @@
 index, and for pywb's `xmlquery+http` sources.
 
     ?q=type:urlquery+url:http%3A%2F%2Fexample.org%2F       the captures of an address
-    ?q=type:prefixquery+url:…                              the addresses that begin so, with counts
+    ?q=type:prefixquery+url:…                              the addresses that begin with it, with counts
 
 `limit`, `offset`, `startdate` and `enddate` are further words of the query; `count` and `start_page` are
 parameters of the request.

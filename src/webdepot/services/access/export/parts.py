@@ -28,7 +28,7 @@ from webdepot.url import Url, find_canonical
 from webdepot.url import key as key_of
 
 MOST_PARTS = 500
-"""Of one page."""
+"""Most parts of one page."""
 _DEEPEST = 4
 _MOST_REDIRECTS = 5
 _LARGEST_READ_BYTES = 4 << 20

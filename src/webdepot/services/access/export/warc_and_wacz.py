@@ -1,7 +1,7 @@
 """The records of a search result: as one WARC file, or as WACZ 1.1.1 for replay tools
 (https://specs.webrecorder.net/wacz/1.1.1/).
 
-Every capture once, byte for byte, one gzip member each, but without session cookies of log-ins; for a revisit
+Every capture once, byte for byte, one gzip member each, but without session cookies of logins; for a revisit
 also the original, and for a page its images, style sheets, scripts and frames as captured nearest to it
 (`parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response with the same
 bytes. Records that cannot be read are left out: `webdepot doctor` reports them.
@@ -221,7 +221,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is buffered elsewhere."""
+        """Do nothing: nothing is buffered elsewhere."""
 
     def take(self) -> bytes:
         data = b"".join(self._waiting)

@@ -283,7 +283,7 @@ def _open_at_hand(archive: Archive, capture: Capture) -> Replayed:
 
 
 def _close_nothing() -> None:
-    """The bytes are in memory."""
+    """Do nothing: the bytes are in memory."""
 
 
 def _read(archive: Archive, capture: Capture, stack: ExitStack) -> Record:

@@ -1,4 +1,4 @@
-"""An opened capture as an HTTP answer: status, headers and body that can be sent to a client of today.
+"""An opened capture as an HTTP answer: status, headers and body that can be sent to current clients.
 
     for_client    to anybody: the archived status, harmless headers, the exact payload or a part of it
     for_worker    to the replay worker in the browser: always 200, the archived status in headers of its own

@@ -1,14 +1,14 @@
-"""Session cookies of log-ins in old containers: which captures may have them, and how they are removed.
+"""Session cookies of logins in old containers: which captures may have them, and how they are removed.
 
-A harvest stores `[removed]` in place of the cookies of a log-in (`harvest.fetch.cookies`). Containers from
+A harvest stores `[removed]` in place of the cookies of a login (`harvest.fetch.cookies`). Containers from
 before that still have them, and the depot keeps its bytes. So everything that leaves the archive asks here:
 
-    replay          sends no cookies; to the terminals of proxy mode, none of the origins of a log-in
+    replay          sends no cookies; to the terminals of proxy mode, none of the origins of a login
     search export   WARC and WACZ get the record without the values
     OAI transfer    a container that still has such cookies is not handed over, since partners get it byte for
                     byte
 
-The origins are those of the file of log-ins: an entry must stay in it for as long as its session may be
+The origins are those of the file of logins: an entry must stay in it for as long as its session may be
 valid. If the file cannot be read, every origin counts.
 """
 
@@ -28,13 +28,13 @@ _REMOVED = "Webdepot-Removed"
 
 
 def concern(archive: Archive, url: str) -> bool:
-    """Whether an address is at an origin of a log-in."""
+    """Whether an address is at an origin of a login."""
     origins = _origins(archive)
     return bool(origins is None or (origins and origin_of(url) in origins))
 
 
 def has_values(record: Record) -> bool:
-    """Whether a response or request at an origin of a log-in has a cookie or a password that was not
+    """Whether a response or request at an origin of a login has a cookie or a password that was not
     removed.
     """
     head = record.head
@@ -68,7 +68,7 @@ def _are_in(path: Path, name: str, origins: frozenset[str] | None) -> bool:
 
 
 def _origins(archive: Archive) -> frozenset[str] | None:
-    """The origins of all log-ins; None if the file cannot be read."""
+    """The origins of all logins; None if the file cannot be read."""
     path = archive.home / archive.config.harvest.logins_file
     try:
         facts = path.stat()
