@@ -37,10 +37,10 @@ def test_the_progress_of_an_import_tells_bytes_rate_and_time_left() -> None:
         done_bytes=34_000_000_000, total_bytes=10**12, bytes_per_s=5_200_000, left_s=185_769
     )
     words = _pieces(Progress(phase=Phase.INDEX, done=3, total=10, whole=whole), 65)[1]
-    assert words == ("3 of 10 containers · 1:05 · in all 34.0 GB of 1.0 TB · 5.2 MB/s · about 51:36:09 left")
+    assert words == ("3 of 10 containers · 1:05 · total 34.0 GB of 1.0 TB · 5.2 MB/s · about 51:36:09 left")
     unknown = WholeProgress(done_bytes=0, total_bytes=10**9, bytes_per_s=0, left_s=None)
     assert _pieces(Progress(phase=Phase.IMPORT, done=0, total=2, whole=unknown), 1)[1] == (
-        "0 of 2 files · 0:01 · in all 0 bytes of 1.0 GB"
+        "0 of 2 files · 0:01 · total 0 bytes of 1.0 GB"
     )
 
 

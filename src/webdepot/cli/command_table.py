@@ -88,7 +88,7 @@ COMMANDS = (
         module="deployment.harvester",
         function="harvester",
         help="Run parts of harvests, on any number of machines that share the database and the working "
-        "place. Stop with Ctrl-C: others continue.",
+        "place. Stop with Ctrl-C; the other harvesters continue.",
         epilog="Example: webdepot harvester --parts 4",
     ),
     Command(
@@ -103,7 +103,7 @@ COMMANDS = (
         module="home",
         function="doctor",
         help="Check installation, configuration, disk, database, depot and indexes, "
-        "and say how to repair them. Exits 1 on errors.",
+        "and show how to repair them. Exits 1 on errors.",
         epilog="Example: webdepot doctor --mend",
     ),
     Command(
@@ -254,4 +254,4 @@ COMMANDS = (
         help="Show the configuration.",
     ),
 )
-"""In the order a newcomer meets them."""
+"""In the order in which a new user needs them."""

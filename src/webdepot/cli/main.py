@@ -155,15 +155,15 @@ def _storage_message(error: OSError) -> str:
 
 
 def _fail_unexpectedly(error: Exception) -> NoReturn:
-    """Fail with an error of the program; the traceback is written to a file, to be reported."""
+    """Fail with an internal error; the traceback is written to a file, to be reported."""
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="webdepot-error-", suffix=".txt", delete=False) as file:
         file.writelines(traceback.format_exception(error))
     _fail(
-        f"Error of the program: {type(error).__name__}: {error}. Everything reported as done is safe. "
-        f"Please report it with this file: {file.name}",
+        f"Internal error: {type(error).__name__}: {error}. Everything reported as done is safe. "
+        f"Please report it and attach this file: {file.name}",
         1,
     )
 

@@ -168,7 +168,7 @@ def _pieces(progress: Progress, elapsed_s: float) -> tuple[str, str, str]:
 
 
 def _whole_parts(whole: WholeProgress) -> list[str]:
-    parts = [f"in all {size_words(whole.done_bytes)} of {size_words(whole.total_bytes)}"]
+    parts = [f"total {size_words(whole.done_bytes)} of {size_words(whole.total_bytes)}"]
     if whole.bytes_per_s:
         parts.append(f"{size_words(whole.bytes_per_s)}/s")
     if whole.left_s is not None:

@@ -84,8 +84,8 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     )
     if report.words_away:
         lines.append(
-            f"              [yellow]![/yellow] {plain(report.words_away)} When it answers, "
-            "`webdepot serve` or `webdepot batch` adds the words."
+            f"              [yellow]![/yellow] {plain(report.words_away)} When it answers again, "
+            "`webdepot serve` or `webdepot batch` indexes the text."
         )
     return lines
 
@@ -107,7 +107,7 @@ def _left_out_lines(kinds: Mapping[str, int], invented: int) -> list[str]:
         lines += [
             f"  Left out    {count_words(count, 'addresses')} that {verb} not content: {numbers}",
             f"              To harvest them: --include {plain(next(iter(kinds)))}, …, or --include all; "
-            "the rules: webdepot scope software",
+            "for the rules: webdepot scope software",
         ]
     if invented:
         lines += [

@@ -33,7 +33,7 @@ def check_postgresql(value: str) -> str | None:
     if value and not value.startswith("postgresql://"):
         return "must begin with postgresql://"
     if re.match(r"postgresql://[^/@]*:[^/@]*@", value):
-        return "must not contain the password; give it in [database] password or WEBDEPOT_DATABASE_PASSWORD"
+        return "must not contain the password; set it in [database] password or WEBDEPOT_DATABASE_PASSWORD"
     return None
 
 
@@ -88,10 +88,13 @@ def check_networks(values: tuple[str, ...]) -> str | None:
 
 
 def check_proxies(values: tuple[str, ...]) -> str | None:
-    """Networks that are not too wide: everybody in them can claim any address."""
+    """Networks that are not too wide: anyone in them can claim any address."""
     wrong = check_networks(values)
     for text in () if wrong else values:
         network = ipaddress.ip_network(text, strict=False)
         if network.prefixlen < (8 if network.version == 4 else 16):
-            return f"contains {text}, in which anybody could claim any address. Name the proxies themselves"
+            return (
+                f"contains {text}, which is too wide: anyone in it could claim any address. "
+                "List only the proxies"
+            )
     return wrong

@@ -171,7 +171,7 @@ def furnish(archive: Archive, clock: _SettableClock, report: Callable[[str], Non
     """Add everything that staff would find in an archive in use; change nothing if it is already there."""
     if demo_accounts.exist(archive):
         return
-    report("  staff  sites, letters, a plan, a harvest to review, a complaint …")
+    report("  Adding examples for staff: sites, letters, a schedule, a harvest to review, a complaint …")
     plain = archive.config
     with Mailbox() as mailbox:
         mail = MailConfig(

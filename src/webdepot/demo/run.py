@@ -82,8 +82,8 @@ def run(
     config = configuration.read(home)
     if not config.archive.demo:
         raise Conflict(
-            f"{home} has an archive that is not a demonstration. Choose another folder: webdepot --home DIR "
-            "demo"
+            f"{home} contains an archive that is not a demonstration. Choose another folder: "
+            "webdepot --home DIR demo"
         )
     clock = DemoClock()
     with DemoSite() as demo:
@@ -153,10 +153,10 @@ def _make_pictures(archive: Archive, report: Callable[[str], None]) -> None:
         archive.config = replace(plain, harvest=replace(plain.harvest, browser_sandbox=False))
     try:
         if picture_maker.find_browser(archive):
-            report("  pictures of pages …")
+            report("  Making pictures of pages …")
             pictures.build(archive, collection=COLLECTION, pages=_PICTURED_PAGES)
     except ConfigError as error:  # a browser is installed but does not start: the rest works without it
-        report(f"  no pictures: {error}")
+        report(f"  No pictures were made: {error}")
     finally:
         archive.config = plain
 

@@ -25,4 +25,4 @@ def describe(error: Exception) -> str:
     """The error with the place where it was raised, for the log."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" ({Path(place[0].filename).name}, line {place[0].lineno})" if place else ""
-    return f"error of the program: {type(error).__name__}: {error}"[:300] + where
+    return f"internal error: {type(error).__name__}: {error}"[:300] + where

@@ -29,7 +29,7 @@ def add(
     role: Annotated[list[Role], typer.Option(help="A role; may be given more than once.")],
     password_stdin: FromStdin = False,
 ) -> None:
-    """Add a person. Asks for the password, or reads it from stdin."""
+    """Add an account. Asks for the password, or reads it from stdin."""
     call = call_of(context)
     with call.archive() as archive:
         person = accounts.add(
@@ -52,7 +52,7 @@ def password(context: typer.Context, name: Name, password_stdin: FromStdin = Fal
 
 @commands.command(name="list", epilog="Example: webdepot account list --json")
 def list_(context: typer.Context, json: Json = False) -> None:
-    """List everybody with their roles."""
+    """List the accounts with their roles."""
     call = call_of(context)
     with call.archive() as archive:
         for person in accounts.every(archive.database):
@@ -171,5 +171,5 @@ def _password(from_stdin: bool) -> str:
     if from_stdin:
         return sys.stdin.readline().rstrip("\n")
     if not sys.stdin.isatty():
-        raise InputError("There is no terminal to ask for a password. Use --password-stdin.")
+        raise InputError("No terminal to ask for the password. Use --password-stdin.")
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))

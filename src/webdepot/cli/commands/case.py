@@ -106,7 +106,7 @@ def decide(
     area: Annotated[
         Area,
         typer.Option(
-            help="What it covers: the page, addresses starting with it, its host, or all subdomains, too."
+            help="What it covers: the page, addresses that start with it, its host, or also its subdomains."
         ),
     ] = Area.PAGE,
     address: Annotated[str, typer.Option(help="Address of the area. Default: the page of the case.")] = "",
@@ -139,7 +139,7 @@ def decide(
 
 @commands.command(epilog="Example: webdepot case lift C-2026-7KXQ2M --reason 'both parties agree again'")
 def lift(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
-    """Revoke a decision: everything it closed is open again at once."""
+    """Lift a decision: everything it closed is open again at once."""
     call = call_of(context)
     with call.archive() as archive:
         lifted = complaints.lift(archive, case, reason=reason)

@@ -23,11 +23,11 @@ _NEXT_LEVEL = {
     "top": "the highest level",
     "storage-two": "level 1 requires two complete copies",
     "storage-three": "level 2 requires three complete copies, one of them at another site",
-    "storage-threats": "level 3 requires sites with different disaster threats, which people have to judge",
+    "storage-threats": "level 3 requires sites with different disaster threats, which a person must assess",
     "integrity-viruses": "level 1 requires a virus check of all submissions (depot.virus_scanner)",
     "integrity-separate": "level 2 requires the checksums in a second place",
-    "integrity-interval": "level 3 requires every copy to be checked in its interval: some are overdue",
-    "integrity-repair": "level 4 requires damage to be repaired: some is not",
+    "integrity-interval": "level 3 requires every copy to be checked on time: some checks are overdue",
+    "integrity-repair": "level 4 requires all damage to be repaired: some is not",
     "control-review": "level 4 requires people to review the log of actions",
     "metadata-backup": "level 1 requires the inventory in a second place",
     "content-identify": "level 1 requires formats to be identified",
@@ -101,7 +101,7 @@ def verify(
     context: typer.Context,
     place: Annotated[
         str,
-        typer.Argument(metavar="[PLACE]", help="Folder or s3:// address. Default: the depot of the archive."),
+        typer.Argument(metavar="PLACE", help="Folder or s3:// address. Default: the depot of the archive."),
     ] = "",
     json: Json = False,
     quiet: Quiet = False,
@@ -231,7 +231,7 @@ def add(
     name: PlaceName,
     address: Annotated[str, typer.Argument(help="Folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME.")],
     write_once: Annotated[
-        bool, typer.Option("--write-once", help="The credentials cannot delete there; deleting is not tried.")
+        bool, typer.Option("--write-once", help="The credentials cannot delete there; never try to delete.")
     ] = False,
     no_fill: Annotated[
         bool,
@@ -243,7 +243,7 @@ def add(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Add a place and copy every package to it. If stopped, repeat it, or: webdepot depot copy fill"""
+    """Add a place and copy every package to it. If stopped, continue with: webdepot depot copy fill"""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
@@ -264,9 +264,7 @@ def add(
 @copy.command(epilog="Example: webdepot depot copy fill vault")
 def fill(
     context: typer.Context,
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Name of the place. Default: all places.")
-    ] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the place. Default: all places.")] = "",
     rate: Rate = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -71,7 +71,9 @@ def verify(
     ] = "",
     json: Json = False,
 ) -> None:
-    """Check that signed evidence is unchanged. Needs no archive. Exits 6 if the signature is wrong."""
+    """Check that signed evidence is unchanged. Does not need an archive. Exits 6 if the signature is
+    wrong.
+    """
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -83,7 +85,9 @@ def verify(
         f"Key: {signer}"
     )
     if not key:
-        message += "\nNothing shows yet whose key this is: compare it with the archive's, or use --key."
+        message += (
+            "\nThis does not prove whose key it is. Compare it with the archive's public key, or use --key."
+        )
     call_of(context).output(json).result(
         {
             "valid": True,

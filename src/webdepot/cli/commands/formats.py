@@ -305,7 +305,7 @@ def _container_text(container: ContainerReport) -> str:
     ]
     for verdict, count in zip(FormatVerdict, (table.recognised, table.uncertain, table.not_recognised)):
         lines.append(f"  {verdict.value.capitalize():15} {count:,} ({table.share(verdict):.1%})")
-    lines.append(f"  Wrong content type from the server: {container.mismatches:,}")
+    lines.append(f"  Files with a wrong content type from the server: {container.mismatches:,}")
     for share in container.shares[:25]:
         name = " ".join(filter(None, (share.puid or "–", share.name or share.mime, share.version)))
         lines.append(

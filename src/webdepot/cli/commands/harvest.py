@@ -416,14 +416,14 @@ _COUNT_WORDS = {
     "nofollow": "left out because of nofollow",
     "robots_refused": "left out because of robots.txt",
     "rejected": "left out by all rules together",
-    "outside": "links that lead outside the scope",
-    "duplicates": "kept already, from another address or earlier",
-    "empty_pages": "pages that are empty without their scripts",
-    "noindex_pages": "pages that say noindex, harvested anyway",
+    "outside": "links to addresses outside the scope",
+    "duplicates": "duplicates of other addresses or earlier harvests",
+    "empty_pages": "pages that are empty without scripts",
+    "noindex_pages": "pages marked noindex, harvested anyway",
     "opened": "pages opened in the browser",
     "unopened": "pages that the browser could not show",
     "screenshots": "screenshots",
-    "program_errors": "errors of the program, named in the crawl log; please report them",
+    "program_errors": "internal errors, listed in the crawl log; please report them",
 }
 """In the order in which they are shown."""
 

@@ -25,7 +25,7 @@ _MARKS = {
 def init(
     context: typer.Context,
     home: Annotated[
-        Path | None, typer.Argument(help="Folder of the new archive. Default: that of --home.")
+        Path | None, typer.Argument(help="Folder of the new archive. Default: the value of --home.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,

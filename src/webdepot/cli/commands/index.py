@@ -30,13 +30,15 @@ def build(context: typer.Context, json: Json = False, quiet: Quiet = False) -> N
 
 @commands.command(epilog="Example: webdepot index update")
 def update(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Index the containers that are not indexed yet, and remove those that readers may not see."""
+    """Index the containers that are not indexed yet. Containers that are gone or may not be shown are removed
+    from the indexes.
+    """
     _run(context, json, quiet, indexer.update)
 
 
 @commands.command(epilog="Example: webdepot index rebuild")
 def rebuild(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
-    """Delete the indexes and rebuild them from the containers."""
+    """Rebuild the indexes from scratch, from the containers."""
     _run(context, json, quiet, indexer.rebuild)
 
 

@@ -166,8 +166,8 @@ def import_(
     quiet: Quiet = False,
 ) -> None:
     """Check submissions and ingest them, each completely or not at all: harvests, or objects such as a
-    thesis, an article or a copied disc. Refused ones are put into quarantine with the reasons; the exit code
-    is 1 then.
+    thesis, an article or a copied disc. Refused ones are put into quarantine with the reasons. Exits 1 if
+    some were refused.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -196,7 +196,7 @@ def withdraw(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Delete a package permanently in all places; a tombstone remains. Exits 1 if a place still has bytes."""
+    """Delete a package permanently in all places; a tombstone remains. Exits 1 if a place still has files."""
     call = call_of(context)
     output = call.output(json, quiet)
     if not yes:
@@ -215,7 +215,7 @@ def withdraw(
 @commands.command(epilog="Example: webdepot package hold --collection news --reason 'Case 12/34'")
 def hold(
     context: typer.Context,
-    identifier: Annotated[str, typer.Argument(metavar="[ID]", help="Package to hold.")] = "",
+    identifier: Annotated[str, typer.Argument(metavar="ID", help="Package to hold.")] = "",
     collection: Annotated[str, typer.Option(help="Collection to hold.")] = "",
     reason: Annotated[str, typer.Option(help="The reason; it is recorded.")] = "",
     until: Annotated[
@@ -266,7 +266,7 @@ def migrate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert files of an old format. The results are stored beside the originals in a new version of the
+    """Convert files of an old format. The results are stored next to the originals in a new version of the
     package. Exits 1 if some failed.
     """
     call = call_of(context)

@@ -43,7 +43,7 @@ def add(
     lmer: Annotated[
         str,
         typer.Option(
-            help="LMER version of the records we provide: 1.2, or 1.0 (its names as far as they are known)."
+            help="LMER version of the records we provide: 1.2, or 1.0 (some of its names are uncertain)."
         ),
     ] = "1.2",
     transfer: Annotated[

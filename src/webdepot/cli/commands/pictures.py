@@ -26,11 +26,11 @@ def build(
     pages: Annotated[
         int, typer.Option(help="Pages of each harvest that get a picture; 0 means its start pages.", min=0)
     ] = 0,
-    limit: Annotated[int | None, typer.Option(help="Make at most this many pictures.", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of pictures.", min=1)] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make the pictures of pages that have none, the newest harvests first, and keep them in the depot.
+    """Make pictures of pages that have none, newest harvests first, and store them in the depot.
 
     Needs a browser. Can be stopped and repeated: pages that have a picture are skipped.
     """

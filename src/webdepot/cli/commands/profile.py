@@ -121,8 +121,8 @@ def import_(
     state = plain(done.text) if dry_run else f"Saved as [bold]profiles/{plain(name)}.toml[/bold]"
     output.result(
         {**asdict(done), "saved": not dry_run},
-        f"{state}\n{count_words(done.seeds, 'seeds')}, {count_words(done.rules, 'rules')}; without "
-        f"counterpart: {len(done.unmapped):,}.",
+        f"{state}\n{count_words(done.seeds, 'seeds')}, {count_words(done.rules, 'rules')}; "
+        f"settings without a counterpart: {len(done.unmapped):,}.",
     )
 
 
@@ -156,7 +156,7 @@ def explain(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Software that its site runs, such as mediawiki; without it, what the last harvest of the "
+            help="Software that the site runs, such as mediawiki. Default: what the last harvest of the "
             "target recognised.",
         ),
     ] = None,
@@ -223,7 +223,7 @@ def _tested_text(done: "CrawlTest") -> str:
         empty = f"{count_words(done.empty_pages, 'pages')} {verb} empty without scripts"
         lines.append(f"  {empty}: set fetch in the profile.")
     groups = (
-        ("taken because of", done.sample.taken),
+        ("included because of", done.sample.taken),
         ("left out because of", done.sample.left_out),
         ("not received", done.sample.errors),
         ("robots.txt of", done.sample.robots),
@@ -294,8 +294,9 @@ def software_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Show the rules of this software.")] = "",
     json: Json = False,
 ) -> None:
-    """List the software that a harvest recognises by its pages, or the rules of one, and the kinds of
-    addresses that they leave out. Rules in `software.toml` in the home come first.
+    """List the software that a harvest recognises by its pages, and the kinds of addresses that its rules
+    leave out; with NAME, list the rules of that software. Rules in `software.toml` in the home take
+    precedence.
     """
     call = call_of(context)
     output = call.output(json)
@@ -319,4 +320,4 @@ def software_(
         output.result({"kind": kind, "text": text}, f"--include [bold]{plain(kind):12}[/bold] {plain(text)}")
 
 
-_TAKES = {Take.FIRST: "content", Take.LAST: "last", Take.NONE: "left out"}
+_TAKES = {Take.FIRST: "content", Take.LAST: "harvested last", Take.NONE: "left out"}

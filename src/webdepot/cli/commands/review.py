@@ -136,7 +136,7 @@ def accept(
     "--reason 'a holding page, not the site'"
 )
 def reject(context: typer.Context, harvest: HarvestName, reason: Reason, json: Json = False) -> None:
-    """Reject a harvest: it is not deposited, the reason is recorded."""
+    """Reject a harvest: it is not deposited, and the reason is recorded."""
     call = call_of(context)
     with call.archive() as archive:
         rejected = reviews.reject(archive, harvest, words=reason)

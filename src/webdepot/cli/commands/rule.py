@@ -28,7 +28,7 @@ def add(
         RuleAnswer,
         typer.Option(
             help="refuse (status 451 with the text), hide (as if not archived), "
-            "show (although a wider rule closes it), warn (text above the page) or lend (to one reader at a "
+            "show (even if a wider rule closes it), warn (text above the page) or lend (to one reader at a "
             "time).",
         ),
     ],
@@ -44,7 +44,7 @@ def add(
     embargo_days: Annotated[
         int, typer.Option(help="Only captures younger than this many days (moving embargo).")
     ] = 0,
-    valid_from: Annotated[str, typer.Option(help="First day the rule applies, as 2026-01-01.")] = "",
+    valid_from: Annotated[str, typer.Option(help="First day the rule applies, such as 2026-01-01.")] = "",
     valid_to: Annotated[str, typer.Option(help="Last day the rule applies.")] = "",
     at: Annotated[
         AccessPoint | None, typer.Option(help="Only for readers at this access point. Default: everywhere.")
@@ -114,7 +114,7 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file; add nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Add the access rules of a file: all, or none if a line cannot be expressed (exits 1 and lists them)."""
+    """Add the access rules of a file: all, or none if a line cannot be converted (exits 1 and lists them)."""
     call = call_of(context)
     output = call.output(json)
     raw = read_limited(file, rules.LONGEST_FILE_BYTES)
@@ -129,7 +129,8 @@ def import_(
     done = "added" if is_added else "not added" if result.bad else "would be added"
     output.result(
         counts,
-        f"{len(result.rules)} new rules {done}, {result.known} already there, {len(result.bad)} bad lines.",
+        f"{len(result.rules)} new rules {done}, {result.known} already known, "
+        f"{len(result.bad)} invalid lines.",
     )
     if result.bad:
         raise typer.Exit(1)
@@ -197,7 +198,7 @@ def robots_(
         )
     for value in result.left_out:
         output.say(
-            f"Skipped {plain(value)!r}: access rules cannot have a star in the middle. "
+            f"Skipped {plain(value)!r}: access rules cannot have * in the middle. "
             "Add a rule by hand if needed."
         )
 

@@ -41,14 +41,14 @@ def set_(
         str, typer.Option(metavar="EXPRESSION", help="With --every cron: minute hour day month weekday.")
     ] = "",
     first: Annotated[
-        str, typer.Option(metavar="DAY", help="First day, like 2027-01-31. Default: today.")
+        str, typer.Option(metavar="DAY", help="First day, such as 2027-01-31. Default: today.")
     ] = "",
     at: Annotated[
-        str, typer.Option(metavar="TIME", help="Time of day, like 22:00; not with cron.")
+        str, typer.Option(metavar="TIME", help="Time of day, such as 22:00; not with cron.")
     ] = "03:00",
     last: Annotated[str, typer.Option(metavar="DAY", help="Last day. Default: no end.")] = "",
     window: Annotated[
-        str, typer.Option(metavar="FROM-TO", help="Hours in which it may run, like 22:00-06:00.")
+        str, typer.Option(metavar="FROM-TO", help="Hours in which it may run, such as 22:00-06:00.")
     ] = "",
     profile: Annotated[str, typer.Option(metavar="NAME", help="Profile to harvest with.")] = "",
     json: Json = False,
@@ -118,7 +118,7 @@ def list_(
 def calendar(
     context: typer.Context,
     month: Annotated[
-        str, typer.Argument(metavar="[MONTH]", help="A month, like 2027-01. Default: this month.")
+        str, typer.Argument(metavar="MONTH", help="A month, such as 2027-01. Default: this month.")
     ] = "",
     json: Json = False,
 ) -> None:

@@ -34,7 +34,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="Number of results to skip.")] = 0,
     fold: Annotated[
-        bool, typer.Option("--fold", help="Of pages with nearly the same text show only the best.")
+        bool, typer.Option("--fold", help="Show only the best of the pages that have nearly the same text.")
     ] = False,
     facets: Annotated[
         bool,
@@ -137,11 +137,11 @@ def cdx(
     collapse: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of adjacent lines with the same value keep the first: digest, timestamp:8, urlkey."
+            help="Keep only the first of adjacent lines with the same value: digest, timestamp:8, urlkey."
         ),
     ] = None,
     sort: Annotated[str, typer.Option(help="reverse, or closest (with --closest).")] = "",
-    closest: Annotated[str, typer.Option(help="Captures nearest to this timestamp first.")] = "",
+    closest: Annotated[str, typer.Option(help="List the captures closest to this timestamp first.")] = "",
     limit: Annotated[int, typer.Option(help="Maximum number of lines.")] = MOST_LINES,
     collection: Annotated[str, typer.Option(help="Only captures of this collection.")] = "all",
 ) -> None:

@@ -87,7 +87,7 @@ def serve(
         try:
             archive.texts.total()
         except RemoteError as error:
-            output.warn(f"{error} Until then there is no search by words; everything else works.")
+            output.warn(f"{error} Until then, full-text search is unavailable; everything else works.")
         web = archive.config.web
         serve_archive(
             archive,
@@ -152,8 +152,8 @@ def batch(
         int | None,
         typer.Option(
             min=0,
-            help="With [engine] kind = dask: how many Dask workers read containers on this machine. Default: "
-            "one for each processor.",
+            help="With [engine] kind = dask: number of Dask workers that read containers on this machine. "
+            "Default: one for each processor.",
         ),
     ] = None,
     json: Json = False,
@@ -180,7 +180,7 @@ def batch(
 def list_(
     context: typer.Context,
     state: Annotated[JobState | None, typer.Option(help="Only jobs in this state.")] = None,
-    page: Annotated[int, typer.Option(help="Which page of the list.", min=1)] = 1,
+    page: Annotated[int, typer.Option(help="Page of the list.", min=1)] = 1,
     json: Json = False,
 ) -> None:
     """List jobs, newest first: long-running work started in the portal."""

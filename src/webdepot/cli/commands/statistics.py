@@ -15,7 +15,8 @@ from webdepot.text.csv_text import written
 def statistics(
     context: typer.Context,
     first: Annotated[
-        str, typer.Option("--from", metavar="MONTH", help="First month, as 2026-01. Default: a year ago.")
+        str,
+        typer.Option("--from", metavar="MONTH", help="First month, such as 2026-01. Default: a year ago."),
     ] = "",
     last: Annotated[str, typer.Option("--to", metavar="MONTH", help="Last month. Default: this month.")] = "",
     as_csv: Annotated[

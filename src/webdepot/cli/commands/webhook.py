@@ -34,7 +34,7 @@ def add(
     """Add a web hook. Prints the secret with which the receiver checks signatures."""
     unknown = [each for each in event or () if each not in _EVENTS]
     if unknown:
-        raise InputError(f"{unknown[0][:50]!r} is not an event. Known: {', '.join(_EVENTS)}.")
+        raise InputError(f"{unknown[0][:50]!r} is not an event. Known events: {', '.join(_EVENTS)}.")
     call = call_of(context)
     with call.archive() as archive:
         hook, secret = webhooks.add(archive, name, url, [HookEvent(each) for each in event or ()])

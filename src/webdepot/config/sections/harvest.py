@@ -172,7 +172,7 @@ class HarvestConfig:
     )
     private_networks: tuple[str, ...] = key(
         (),
-        "Networks that harvests and partners may be in although they are not public, such as 10.1.0.0/16. "
+        "Private networks in which harvested sites and partners may be, such as 10.1.0.0/16. "
         "Curators cannot set this.",
         check_networks,
     )
@@ -207,7 +207,7 @@ class QualityConfig:
     truncated: float = key(0.01, "Maximum share of truncated responses.", at_least(0))
     false_pages: float = key(
         0.05,
-        "Maximum share of pages that are an error page, a login form or a CAPTCHA instead.",
+        "Maximum share of pages that show an error, a login form or a CAPTCHA instead of their content.",
         at_least(0),
     )
     failed_seeds: int = key(0, "Maximum number of seeds that fail.", at_least(0))

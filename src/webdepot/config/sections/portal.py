@@ -64,9 +64,9 @@ class WebConfig:
     )
     host_per_site: str = key(
         "auto",
-        "Whether each archived site is shown on a host name of its own below that of replay_url, so that "
-        "browsers keep the sites apart: on, off, or auto, which means on if portal_url is empty. Behind "
-        "another web server it needs a wildcard name and certificate.",
+        "Whether each archived site is shown on its own subdomain of the host of replay_url, so that "
+        "browsers keep the sites apart: on, off, or auto (on if portal_url is empty). Behind another web "
+        "server it needs a wildcard name and certificate.",
         one_of("auto", "on", "off"),
     )
     trusted_proxies: tuple[str, ...] = key(
@@ -84,7 +84,7 @@ class WebConfig:
     )
     lend_minutes: int = key(
         5,
-        "A page on loan to one reader becomes free at the latest this many minutes after it was last open.",
+        "A page on loan to one reader is released at most this many minutes after it was last open.",
         at_least(2),
     )
     partner_networks: tuple[str, ...] = key(
@@ -92,7 +92,7 @@ class WebConfig:
     )
     upload_bytes: int = key(
         4_000_000_000,
-        "Largest upload of WARC and WACZ files in the portal, in bytes; 0 means that none can be uploaded.",
+        "Maximum size of an upload of WARC and WACZ files in the portal, in bytes; 0 switches uploads off.",
         at_least(0),
     )
 

@@ -27,7 +27,7 @@ class DiscoveryConfig:
         "off.",
     )
     extra_ca_file: str = key(
-        "", "PEM file with certificate authorities to trust besides those of the system."
+        "", "PEM file with certificate authorities to trust in addition to those of the system."
     )
     follow_at: float = key(0.75, "A host with this score or more belongs to the organisation.", check_share)
     ignore_at: float = key(

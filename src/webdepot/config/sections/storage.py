@@ -10,7 +10,7 @@ MOST_MEMBERS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseConfig:
-    """Decisions of people, states and events."""
+    """The database: decisions of people, states and events."""
 
     url: str = key(
         "",
@@ -34,7 +34,7 @@ class DepotConfig:
     import_files: int = key(
         1000,
         "Maximum number of containers that `webdepot import` puts into one harvest and package; more files "
-        "become several.",
+        "are split into several.",
         at_least(1),
     )
     import_members: int = key(
@@ -69,8 +69,8 @@ class DepotConfig:
     virus_scanner: str = key(
         "",
         "Command that scans a submission for viruses: gets its path as the last argument; exit code 0 means "
-        "clean, 1 infected. It gets only environment variables such as PATH and HOME. A daemon of "
-        "another user cannot read the files: use `clamdscan --fdpass`.",
+        "clean, 1 infected. It gets only environment variables such as PATH and HOME. A daemon that "
+        "runs as another user cannot read the files: use `clamdscan --fdpass`.",
     )
     migration_tools: Mapping[str, str] = key(
         {}, 'Format conversion tools: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
@@ -113,8 +113,7 @@ class ExchangeConfig:
     )
     most_requests: int = key(
         4,
-        "Maximum number of OAI-PMH requests that are answered or wait for their turn; others are asked to "
-        "retry later.",
+        "Maximum number of OAI-PMH requests in progress or waiting; further ones are asked to retry later.",
         at_least(1),
     )
     provenance: bool = key(
@@ -146,7 +145,8 @@ class IndexConfig:
     workers: int = key(0, "Processes that read containers; 0 means one per core.", at_least(0))
     niceness: int = key(
         10,
-        "How far imports and rebuilds give way to readers on the same machine: 0 not at all, 19 most.",
+        "Nice value of imports and rebuilds, so that readers on the same machine come first: 0 is normal "
+        "priority, 19 the lowest.",
         at_least(0),
     )
     limit_text_bytes: int = key(
@@ -176,14 +176,14 @@ class IndexConfig:
     )
     opensearch_shards: int = key(
         1,
-        "Parts into which the server divides the text index: one for each 30 GB, at most one for each core. "
-        "After a change run: webdepot index rebuild",
+        "Number of shards of the text index: one for each 30 GB, at most one for each core. After a change "
+        "run: webdepot index rebuild",
         at_least(1),
     )
     opensearch_replicas: int = key(
         0,
-        "Further copies of the text index on other nodes; with 1, search continues when a node fails. After "
-        "a change run: webdepot index rebuild",
+        "Number of replicas of the text index on other nodes; with 1, search continues when a node fails. "
+        "After a change run: webdepot index rebuild",
         at_least(0),
     )
     captures: str = key(

@@ -1,4 +1,4 @@
-"""`webdepot cluster`: try a cluster on one machine; move an archive to the engines of a cluster and back."""
+"""`webdepot cluster`: try a cluster on one machine; move an archive to the servers of a cluster and back."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from webdepot.services.cluster import local_cluster, move
 
 commands = typer.Typer(no_args_is_help=True)
 
-Home = Annotated[Path | None, typer.Argument(help="Folder of the archive. Default: that of --home.")]
+Home = Annotated[Path | None, typer.Argument(help="Folder of the archive. Default: the value of --home.")]
 
 
 @commands.command(epilog="Example: webdepot cluster up try-home")
@@ -32,19 +32,20 @@ def up(
     quiet: Quiet = False,
 ) -> None:
     """Start PostgreSQL, SeaweedFS, Dask, harvesters, workers and two portals on this machine, and create the
-    archive if there is none. Where Java and Maven are, a new cluster also has OpenSearch. Processes that run
-    already are not restarted.
+    archive if there is none. If Java and Maven are installed, a new cluster also has OpenSearch. Processes
+    that are already running are not restarted.
     """
     call = call_of(context)
     output, folder = call.output(json, quiet), _home(call, home)
     given = (("harvester", harvesters), ("portal", portals), ("batch", batch))
     counts = {name: count for name, count in given if count is not None}
     result = local_cluster.up(folder, counts, agent=agent(), say=output.say)
-    shell = f"For other commands: [bold]. {plain(str(result.environment))}[/bold]"
+    shell = f"Before other commands, run: [bold]. {plain(str(result.environment))}[/bold]"
     if result.is_elsewhere:
         text = (
-            f"The engines run. The archive at {plain(str(folder))} does not use them yet. {shell} and then "
-            f"webdepot --home {plain(str(folder))} cluster move --to {plain(str(result.settings))}"
+            f"The servers are running. The archive at {plain(str(folder))} does not use them yet. {shell}\n"
+            f"To move the archive to them: webdepot --home {plain(str(folder))} "
+            f"cluster move --to {plain(str(result.settings))}"
         )
     else:
         text = f"The cluster is running. Portals: {', '.join(result.portals)}. {shell}"
@@ -88,7 +89,8 @@ def down(
     only_roles: Annotated[
         bool,
         typer.Option(
-            "--only-roles", help="Only portals and workers; PostgreSQL, SeaweedFS and the other servers stay."
+            "--only-roles",
+            help="Stop only portals and workers; PostgreSQL, SeaweedFS and the other servers keep running.",
         ),
     ] = False,
     json: Json = False,
@@ -106,13 +108,13 @@ def move_(
     context: typer.Context,
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The new webdepot.toml.")],
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete what is in the new database and depot now.")
+        bool, typer.Option("--replace", help="First delete what is in the new database and depot.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Move the archive to another configuration, such as to PostgreSQL and S3, or back: depot, database and
-    capture index are copied and compared, then the configuration is replaced. Nothing is removed.
+    capture index are copied and compared, then the configuration is replaced. The old data stays.
     """
     call = call_of(context)
     output = call.output(json, quiet)

@@ -13,7 +13,7 @@ from webdepot.services.jobs import job_control
 
 def harvester(
     context: typer.Context,
-    parts: Annotated[int, typer.Option(help="How many parts to run at the same time.", min=1)] = 2,
+    parts: Annotated[int, typer.Option(help="Number of parts to run in parallel.", min=1)] = 2,
     browser: Annotated[
         bool, typer.Option("--browser", help="Also take harvests that need a browser.")
     ] = False,

@@ -23,7 +23,7 @@ def service() -> None:
 def install(
     context: typer.Context,
     user: Annotated[
-        bool, typer.Option("--user", help="For yourself, without root, instead of for the whole machine.")
+        bool, typer.Option("--user", help="Install it for your user only, without root.")
     ] = False,
     account: Annotated[
         str, typer.Option(metavar="NAME", help="User that the service runs as; not with --user.")
@@ -40,7 +40,7 @@ def install(
     print_: Annotated[bool, typer.Option("--print", help="Only print the unit; write nothing.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a systemd unit with sandboxing, for the portal of this archive or another role; print how to
+    """Write a sandboxed systemd unit for the portal of this archive, or for another role, and print how to
     start it.
     """
     call = call_of(context)

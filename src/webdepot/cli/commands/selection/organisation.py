@@ -124,7 +124,7 @@ def correct(
         list[str] | None, typer.Option(help="A name, range, server or domain to remove.")
     ] = None,
 ) -> None:
-    """Add to the profile of an organisation, or remove from it. Used from the next survey or harvest on."""
+    """Add to the profile of an organisation, or remove from it. Used by the next survey or harvest."""
     call = call_of(context)
     with call.archive() as archive:
         organisation = organisations.correct(

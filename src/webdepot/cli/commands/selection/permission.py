@@ -87,9 +87,11 @@ def preview(
 )
 def ask(
     context: typer.Context,
-    targets: Annotated[list[str] | None, typer.Argument(help="Numbers, names or addresses of sites.")] = None,
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="TARGET...", help="Numbers, names or addresses of sites.")
+    ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="All selected sites that have a contact and were not asked yet.")
+        bool, typer.Option("--all", help="Ask all selected sites that have a contact and were not asked yet.")
     ] = False,
     term_days: Annotated[
         int, typer.Option(help="Deadline for a refusal, in days after sending; 0 means selection.term_days.")
@@ -162,7 +164,7 @@ def reply(
     embargo_days: Annotated[
         int, typer.Option(min=0, help="Condition: days before captures may be shown.")
     ] = 0,
-    until: Annotated[str, typer.Option(help="Condition: last day of harvesting, as 2026-12-31.")] = "",
+    until: Annotated[str, typer.Option(help="Condition: last day of harvesting, such as 2026-12-31.")] = "",
     json: Json = False,
 ) -> None:
     """Record an owner's reply. A refusal stops running harvests and closes access at once."""

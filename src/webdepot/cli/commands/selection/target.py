@@ -31,7 +31,7 @@ Reason = Annotated[str, typer.Option(help="The reason; recorded with the decisio
 )
 def add(
     context: typer.Context,
-    addresses: Annotated[list[str], typer.Argument(help="Seeds of the site.")],
+    addresses: Annotated[list[str], typer.Argument(metavar="URL...", help="Seeds of the site.")],
     name: Annotated[str, typer.Option(help="Name of the site.")] = "",
     collection: Annotated[str, typer.Option(help="Collection it belongs to.")] = EVERYTHING,
     purpose: Annotated[Purpose, typer.Option(help="Why it is archived.")] = Purpose.HERITAGE,
@@ -41,7 +41,7 @@ def add(
     note: Annotated[str, typer.Option(help="A note for staff.")] = "",
     json: Json = False,
 ) -> None:
-    """Nominate a site. If it is already known, in any spelling, it is shown instead."""
+    """Nominate a site. If its address is already known, in any spelling, that site is shown instead."""
     call = call_of(context)
     with call.archive() as archive:
         nomination = targets.draft(
@@ -127,7 +127,9 @@ def judge(
     target: Which,
     answers: Annotated[
         list[str],
-        typer.Argument(help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or text."),
+        typer.Argument(
+            metavar="ANSWER...", help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or text."
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -180,11 +182,11 @@ def decide(
     act: Annotated[str, typer.Argument(help=f"One of: {', '.join(targets.DECISIONS)}.")],
     reason: Reason = "",
     look_again_on: Annotated[
-        str, typer.Option(help="With `put off`: the day to look at it again, as 2026-12-31.")
+        str, typer.Option(help="With `put off`: the day to look at it again, such as 2026-12-31.")
     ] = "",
     json: Json = False,
 ) -> None:
-    """Nominate, select, put off, reject, reopen or end a site. Steps not possible in its state fail."""
+    """Nominate, select, put off, reject, reopen or end a site. Fails if its state does not allow the step."""
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
@@ -202,10 +204,13 @@ def describe(
     target: Which,
     values: Annotated[
         list[str] | None,
-        typer.Argument(help=f"FIELD=VALUE, repeated for lists: {', '.join(description.FIELDS)}."),
+        typer.Argument(
+            metavar="VALUE...", help=f"FIELD=VALUE, repeated for lists: {', '.join(description.FIELDS)}."
+        ),
     ] = None,
     from_site: Annotated[
-        bool, typer.Option("--from-site", help="Fill it from the metadata of the latest archived version.")
+        bool,
+        typer.Option("--from-site", help="Fill the record from the metadata of the latest archived version."),
     ] = False,
     form: Annotated[RecordForm | None, typer.Option(help="Print the record in this format.")] = None,
     json: Json = False,
