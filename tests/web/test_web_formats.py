@@ -104,7 +104,7 @@ def test_ignoring_and_checking_again(surveyed):
         "Content-Type": "application/x-www-form-urlencoded",
         "Origin": served.portal,
     }
-    form = b"code=quality.part-never-tried&subject=http://live.example.net/leak.png&reason="
+    form = b"code=quality.part-never-tried&subject=http://live.example.net/leak.png&reason=&confirmed=yes"
     assert ask(f"{served.portal}/review/{harvest}/ignore", "POST", headers=cookie, body=form).status == 303
     assert ask(f"{served.portal}/review/{harvest}/check", "POST", headers=cookie, body=b"").status == 303
     page = ask(f"{served.portal}/review/{harvest}", headers={"Cookie": cookie["Cookie"]}).text

@@ -301,10 +301,11 @@ def _prefixes(pattern: str) -> list[tuple[str, bool]]:
 
 
 def _edge(text: str, *, end: bool) -> str:
+    """The first or last timestamp that a date names: one that a person typed, or the time of a capture."""
     if not text:
         return "9" * 14 if end else "0" * 14
     try:
-        period = period_of(read_date(text))
+        period = period_of(text if text.isdecimal() else read_date(text))
     except ValueError:
         raise InputError(f"{text[:30]!r} is not a date. Write it like 2019, 2019-03 or 2019-03-04.") from None
     return to_timestamp(period.end if end else period.start)
