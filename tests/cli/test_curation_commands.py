@@ -123,3 +123,9 @@ def test_rules_of_pywb_come_in_all_or_none(run, tmp_path: Path):
     assert listed == [("org,a)/x", "refuse", None, "owner"), ("org,b)/", "show", "reading room", "owner")]
     run("rule", "import", str(tmp_path / "missing.aclj"), expect=2)
     assert "cannot be read: No such file" in run.error
+
+
+def test_a_month_that_is_none_is_refused_in_one_sentence(run):
+    run("schedule", "calendar", "next", expect=2)
+    assert run.error == "'next' is not a month. Write it like 2027-01."
+    assert run("schedule", "calendar", "2027-01")[0]["day"] == "2027-01-01"

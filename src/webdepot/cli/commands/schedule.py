@@ -12,6 +12,7 @@ from webdepot.archive import Archive
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.engine.process_rows import WorkerRole
+from webdepot.errors import InputError
 from webdepot.model import TargetId
 from webdepot.selection.plan_dates import Frequency, Plan
 from webdepot.selection.plans import PlanFilter
@@ -126,7 +127,7 @@ def calendar(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        first = date.fromisoformat(f"{month}-01") if month else archive.clock().date()
+        first = _first_day(month) if month else archive.clock().date()
         for day in plans.month(archive, first.year, first.month):
             fields = {
                 "day": day.on,
@@ -136,6 +137,13 @@ def calendar(
             results = ", ".join(f"{count} {state.value}" for state, count in day.turns.items())
             if day.planned or results or output.json:
                 output.result(fields, f"{day.on}  {day.planned} planned  [dim]{results}[/dim]")
+
+
+def _first_day(month: str) -> date:
+    try:
+        return date.fromisoformat(f"{month}-01")
+    except ValueError:
+        raise InputError(f"{month!r} is not a month. Write it like 2027-01.") from None
 
 
 @commands.command(epilog="Example: webdepot schedule queue --state waiting")
