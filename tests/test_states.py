@@ -36,7 +36,7 @@ def test_a_step_without_a_row_is_refused_with_a_message():
         LAMP.after(Lamp.ON, "light", "Lamp 1")
     with pytest.raises(Conflict, match=r"in the state 'broken'\. Required state: off or on\."):
         LAMP.after(Lamp.BROKEN, "break", "Lamp 1")
-    with pytest.raises(Conflict, match="no act 'eat'"):
+    with pytest.raises(Conflict, match="no step 'eat'"):
         LAMP.after(Lamp.ON, "eat", "Lamp 1")
     with pytest.raises(Conflict, match="It is possible only for a new one"):
         LAMP.after(Lamp.ON, "hang", "Lamp 1")

@@ -166,7 +166,7 @@ def test_every_error_is_a_problem_in_the_language_of_the_client(api: Api):
         ),
         (
             b'{"pattern": "a.b", "answer": "hide", "reason": "court", "valid_to": "2026-02-30"}',
-            "application/json", 400, "is not a date",
+            "application/json", 400, "is not a day",
         ),
         (b" " * (300 << 10), "application/json", 413, ""),
     ],
