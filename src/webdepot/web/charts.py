@@ -247,7 +247,7 @@ def of_pace(pace: HarvestPace, elapsed_s: float, spoken: Language) -> DrawnPace 
     highest = max(rates)
     peak_s = min((rates.index(highest) + 1) * pace.step_s, elapsed_s)
     scale, step = max(highest, 1.0), 1000 / (len(rates) - 1)
-    words = spoken.say(
+    sentence = spoken.say(
         "running.pace_words",
         now=round(rates[-1]),
         mean=round(60 * pace.pages[-1] / max(elapsed_s, 1.0)),
@@ -258,7 +258,7 @@ def of_pace(pace: HarvestPace, elapsed_s: float, spoken: Language) -> DrawnPace 
         points=" ".join(
             f"{place * step:.1f},{98 - 94 * rate / scale:.1f}" for place, rate in enumerate(rates)
         ),
-        words=words,
+        words=sentence,
         highest=round(highest),
         minutes=elapsed_s / 60,
     )

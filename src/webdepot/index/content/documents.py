@@ -128,8 +128,8 @@ def _words_of_office(data: bytes, limit_chars: int) -> dict[str, str]:
 
 def _page_words(document: object, number: int, limit_chars: int) -> str:
     page = document[number]  # type: ignore[index]  # pypdfium2 has no types
-    with contextlib.closing(page), contextlib.closing(page.get_textpage()) as words:
-        return str(words.get_text_range(count=min(words.count_chars(), limit_chars)))
+    with contextlib.closing(page), contextlib.closing(page.get_textpage()) as text_page:
+        return str(text_page.get_text_range(count=min(text_page.count_chars(), limit_chars)))
 
 
 if __name__ == "__main__":

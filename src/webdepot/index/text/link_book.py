@@ -193,5 +193,5 @@ def _rows(
 
 
 def _most_used(votes: dict[str, set[str]]) -> str:
-    ordered = sorted(votes, key=lambda words: (-len(votes[words]), words))[:_MOST_TEXTS]
+    ordered = sorted(votes, key=lambda text: (-len(votes[text]), text))[:_MOST_TEXTS]
     return "\n".join(ordered)[:_LONGEST_CHARS]

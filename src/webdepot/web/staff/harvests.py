@@ -178,7 +178,7 @@ async def order(request: Request) -> Response:
 
 
 def send_picture(request: Request) -> Response:
-    """One of the last screenshots of a running harvest, as a new and small picture."""
+    """One of the last screenshots of a running harvest, as a new and small image."""
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     data = live_pictures.thumbnail(archive, harvest, request.path_params["picture"])
     headers = {
