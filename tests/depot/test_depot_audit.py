@@ -1,4 +1,4 @@
-"""Copies in several places: filled, audited, repaired; all damage is found, and repaired if one good copy is
+"""Copies in several places are filled, audited and repaired; all damage is found, and repaired if one good copy is
 left.
 """
 

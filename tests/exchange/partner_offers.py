@@ -1,4 +1,4 @@
-"""What partners of the tests offer, and what is looked at behind a run."""
+"""What partners in tests offer, and what is checked after a run."""
 
 import hashlib
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Pages opened in a real Chromium: what scripts ask for is asked by us, kept, judged by the same rules;
+"""Pages opened in a real Chromium: what scripts request is fetched by us, kept, and judged by the same rules;
 nothing else leaves the machine.
 
 One crawl over one site of many kinds of pages; each test looks at one of them. Addresses that scripts use are

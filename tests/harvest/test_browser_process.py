@@ -1,4 +1,4 @@
-"""The process of Chromium: it has no way out, ends with its harvester, and is missing with a clear message."""
+"""The process of Chromium: it cannot reach the network, ends with its harvester, and a clear message says when it is missing."""
 
 import os
 import subprocess

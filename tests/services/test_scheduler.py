@@ -1,4 +1,4 @@
-"""Scheduled harvests: once for each date, within the limit, through the gate, without a flood after a stop."""
+"""Scheduled harvests: once for each date, within the limit, through the gate, without many at once after a stop."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A complaint is decided: the page is closed at once on every surface (replay, look-up, search, lists for
+"""A complaint is decided: the page is closed at once in every interface (replay, look-up, search, lists for
 machines, exchange, downloads), and open again on every one of them when the decision is lifted.
 """
 

@@ -1,4 +1,4 @@
-"""Findings and reasons are shown in the reader's language, whatever their gaps contain."""
+"""Findings and reasons are shown in the reader's language, whatever their placeholders contain."""
 
 import json
 import re

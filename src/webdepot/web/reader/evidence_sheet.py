@@ -142,8 +142,8 @@ def _value(spoken: Language, name: str, value: str) -> str:
     known, colon, reason = value.partition(": ")
     for text, rest in ((value, ""), (known, colon + reason)):
         key = f"evidence.values.{name}_{re.sub(r'[^a-z]+', '_', text.lower()).strip('_')}"
-        if text := spoken.texts.get(key):
-            return text + rest
+        if translated := spoken.texts.get(key):
+            return translated + rest
     return value
 
 
