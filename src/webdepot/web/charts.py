@@ -116,7 +116,7 @@ class TrendDot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTrend:
-    """Lines over the years in a drawing of 1000 by 300."""
+    """Lines over the years, in SVG units of a drawing of 1000 by 300."""
 
     years: Sequence[int]
     lines: Sequence[tuple[str, Sequence[str], Sequence[TrendDot]]]
@@ -230,7 +230,7 @@ def _month(label: str, spoken: Language) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnPace:
-    """Pages a minute over the time of a harvest, in a drawing of 1000 by 100."""
+    """Pages a minute over the time of a harvest, in SVG units of a drawing of 1000 by 100."""
 
     points: str
     words: str

@@ -53,7 +53,7 @@ _KEPT_AS_SENTENCES = (
     *(f"quality.reasons.{name}" for name in _QUALITY),
     *(f"reasons.{name}" for name in _ENDINGS),
 )
-"""Sentences that older homes have stored without a key. Their placeholders hold only numbers, so that text
+"""Sentences that older archives have stored without a key. Their placeholders hold only numbers, so that text
 typed by a person is not taken for one of them.
 """
 _EARLIER_SENTENCES = {
@@ -69,7 +69,7 @@ _EARLIER_SENTENCES = {
     "quality.reasons.differs": "It differs much from the last harvests.",
     "quality.reasons.truncated": "{count} answers are not whole, more than {limit} of {documents} documents.",
 }
-"""Earlier English wording of the sentences above, as older homes have it."""
+"""Earlier English wording of the sentences above, as older archives have it."""
 _ABOUT_THE_NETWORK = frozenset({"seed_unreachable", "seed_robots"})
 _ROBOTS_FAILED = "robots.txt could not be fetched: "
 _ENUMERATIONS = {

@@ -292,7 +292,7 @@ def obey(
     match command:
         case HarvestCommand.ABORT if not control.watch(archive, harvest).is_running:
             control.give_up(archive, harvest, by=by, reason=reason)
-            # Check, deposit and index what it has fetched.
+            # What it has fetched is still checked, deposited and indexed.
             start_job(request, kinds.END_HARVEST, harvest, needs=f"harvests/{harvest}")
         case HarvestCommand.RESUME if not control.watch(archive, harvest).is_running:
             plans.continue_harvest(archive, harvest, by=by)
