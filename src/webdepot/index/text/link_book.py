@@ -113,10 +113,10 @@ class LinkBook:
         )
         own = target.partition(")")[0]
         votes: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
-        for source, timestamp, words in rows:
+        for source, timestamp, text in rows:
             site = source.partition(")")[0]
             if is_open(source, timestamp):
-                votes[site == own].setdefault(words, set()).add(site)
+                votes[site == own].setdefault(text, set()).add(site)
         external, internal = map(_most_used, votes)
         return target, external, internal
 
