@@ -1,3 +1,5 @@
+"""State tables: possible steps, refused steps, and the generated drawing."""
+
 from enum import StrEnum
 
 import pytest

@@ -110,7 +110,7 @@ def drawn(machine: Machine[State]) -> Iterator[str]:
     yield from ("```", "")
     if machine.meanings:
         yield from ("| state | meaning |", "|---|---|")
-        yield from (f"| {state.value} | {words} |" for state, words in machine.meanings.items())
+        yield from (f"| {state.value} | {meaning} |" for state, meaning in machine.meanings.items())
         yield ""
     yield from ("| step | from | to | what happens |", "|---|---|---|---|")
     for step in machine.steps:

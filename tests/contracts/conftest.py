@@ -1,9 +1,12 @@
-"""The text index of each implementation, empty. Contracts of other ports have an `index` of their own."""
+"""The text index of each implementation, empty, and a capture index on PostgreSQL. Contracts of other ports
+have an `index` of their own.
+"""
 
 import pytest
 
 from text_indexes import ENGINES, MAKERS
 from webdepot.engine.process_pool import ProcessEngine
+from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
 
 
 @pytest.fixture(params=ENGINES)
@@ -18,3 +21,11 @@ def engine():
     processes = ProcessEngine(workers=2)
     yield processes
     processes.close()
+
+
+@pytest.fixture(scope="module")
+def on_server(databases):
+    """An index on PostgreSQL for all tests of this module: to make its tables takes longer than most tests."""
+    made = PostgresqlCaptureIndex(databases.create(), partitions=4)
+    yield made
+    made.close()

@@ -1,4 +1,4 @@
-"""Taking in what partners offer: loose sites, articles, theses, what changes, what breaks off and goes on."""
+"""Ingest of what partners offer: loose sites, articles, theses, changed objects, interrupted transfers."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Imports and other long work for programs: send files, and follow the jobs.
+"""Imports and other jobs for programs: send files, and follow the jobs.
 
 POST  /api/imports
 GET   /api/jobs

@@ -138,7 +138,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-# --- single pages and turns ---
+# --- single pages and scheduled harvests ---
 
 
 async def archive_page(request: Request) -> Response:
@@ -158,7 +158,7 @@ async def order_turn(request: Request) -> Response:
 
 
 def _order_turn(request: Request, sent: dict[str, Any]) -> Response:
-    """Repeat a turn of the schedule that failed, or skip one that waits."""
+    """Retry a scheduled harvest that failed, or skip one that waits."""
     text = request.path_params["turn"]
     number = find_number(text)
     if number is None:
@@ -304,7 +304,7 @@ def describe_api(_: Site) -> dict[str, Any]:
 
 
 def _describe_turns() -> dict[str, Any]:
-    """Single pages and turns."""
+    """Single pages and scheduled harvests."""
     turn = parameter(
         "turn", "Number of the scheduled harvest.", "integer", where="path", required=True, minimum=0
     )
