@@ -35,7 +35,7 @@ from webdepot.harvest.browser.devtools import (
 )
 from webdepot.harvest.browser.exploration import Exploration, PageHandle, explore_script
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
-from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, note_address
+from webdepot.harvest.browser.page_snapshot import MOST_WINDOWS, PageOptions, PageSnapshot, note_address
 from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
 from webdepot.url import host_of, origin_of
 
@@ -55,6 +55,12 @@ MOST_RELOADS = 3
 """How often a page may load itself again; then it stays as it is."""
 MOST_ADDRESSES, LONGEST_ADDRESS = 10_000, 2_000
 """Addresses requested beyond this number do not count as new, and longer ones are cut."""
+MOST_OWN_ROUTES = 50
+"""How many addresses a page may set for itself while nothing is clicked: a page that sets more does so on a
+timer. None of them counts, and the page is not clicked, because nobody can tell what a click has set.
+"""
+MOST_DIALOGS = 20
+"""How many dialogs of a page are answered; then its scripts are stopped, and what it shows is kept."""
 MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
@@ -73,8 +79,8 @@ async def open_page(
 ) -> PageSnapshot:
     """Open a page and return its content. Raises only BrowserGone; the failure of a tab is in the snapshot.
 
-    `idle` are the unused tabs of the browser; `windows_of` gives the addresses that the page in a tab tried
-    to open.
+    `idle` are the unused tabs of the browser; `windows_of` closes the windows that a page opened in a browser
+    context, and gives their addresses.
     """
     tab = _Tab(devtools, options, answer, idle)
     try:
@@ -95,12 +101,11 @@ async def open_page(
     except CallFailed as error:
         tab.snapshot.failure = tab.crash or f"the browser reported an error: {error}"
     finally:
+        tab.note_windows(windows_of)
         await tab.close()
     if tab.is_read:
         tab.snapshot.click_failure, tab.snapshot.failure = tab.snapshot.failure, ""
     tab.snapshot.must_repeat = bool(tab.crash and tab.snapshot.failure and tab.is_used)
-    for url in windows_of(tab.tab):
-        note_address(tab.snapshot.windows, url)
     return tab.snapshot
 
 
@@ -123,6 +128,11 @@ class _Tab:
         self.requests = 0
         self.loads = 0
         """How often the page itself was loaded."""
+        self.own_routes = 0
+        """How often the page set an address for itself without a click."""
+        self.dialogs = 0
+        self.why_not_clicked = ""
+        """Why the page is read, but not clicked; empty if it may be clicked."""
         self.spent_s = 0.0
         """Seconds of the page's time that have passed."""
         self.active_at_s = 0.0
@@ -158,6 +168,14 @@ class _Tab:
         self.context.pages += 1
         self.tab = self.context.tab
         self.devtools.listen(self.context.session, self.hear)
+
+    def note_windows(self, windows_of: Callable[[str], list[str]]) -> None:
+        windows = windows_of(self.context.context_id) if self.context is not None else []
+        for url in windows:
+            note_address(self.snapshot.windows, url)
+        if self.context is not None and len(windows) >= MOST_WINDOWS:
+            self.context.is_spent = True  # its windows may go on
+            self.snapshot.failure = self.snapshot.failure or f"it opened more than {MOST_WINDOWS - 1} windows"
 
     async def close(self) -> None:
         for task in list(self.pending):
@@ -199,17 +217,41 @@ class _Tab:
                 if self.loading.pop(values.get("requestId", ""), None) is not None:
                     self.active_at_s = self.spent_s
             case "Page.navigatedWithinDocument" if values.get("frameId") == self.tab:
-                note_address(self.snapshot.routes, values["url"])
-                self.note_asked(values["url"])
-                self.active_at_s = self.spent_s
+                self.note_route(values["url"])
             case "Page.javascriptDialogOpening":
-                accept = values.get("type") == "beforeunload"
-                self.begin(self.quietly("Page.handleJavaScriptDialog", {"accept": accept}))
+                self.answer_dialog(str(values.get("type")))
             case "Network.webSocketCreated" | "Network.webTransportCreated":
                 note_address(self.snapshot.sockets, values.get("url", ""))
             case "Inspector.targetCrashed":
                 self.crash = "its tab crashed"
                 self.devtools.fail(self.session, self.crash)
+
+    def note_route(self, url: str) -> None:
+        self.own_routes += not self.is_clicking
+        if self.own_routes > MOST_OWN_ROUTES:
+            self.why_not_clicked = f"it sets ever new addresses for itself: {MOST_OWN_ROUTES} without a click"
+            self.snapshot.routes.clear()
+            return
+        note_address(self.snapshot.routes, url)
+        self.note_asked(url)
+        self.active_at_s = self.spent_s
+
+    def answer_dialog(self, kind: str) -> None:
+        self.dialogs += 1
+        if self.dialogs > MOST_DIALOGS:
+            self.stop_scripts(f"its scripts were stopped after {MOST_DIALOGS} dialogs")
+        self.post("Page.handleJavaScriptDialog", {"accept": kind == "beforeunload"})
+
+    def stop_scripts(self, reason: str) -> None:
+        """End the running script of the page, and run no others; ours still run."""
+        self.why_not_clicked = reason
+        if self.context is not None:
+            self.context.is_spent = True
+        self.post("Emulation.setScriptExecutionDisabled", {"value": True})
+        self.post("Runtime.terminateExecution", {})
+
+    def post(self, method: str, parameters: Mapping[str, Any]) -> None:
+        self.devtools.post(method, dumps(parameters).encode(), session=self.session)
 
     def note_asked(self, url: str) -> None:
         if len(self.asked) < MOST_ADDRESSES:
@@ -297,6 +339,8 @@ class _Tab:
         """Click what a reader could click, and add what it shows. Navigations and windows are noted, not
         followed.
         """
+        if self.why_not_clicked:
+            raise TabFailed(self.why_not_clicked)
         world = await self.world(self.tab)
         await self.run(explore_script(), world)
         self.is_clicking = True
