@@ -118,7 +118,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "trap-stopped": Text(
         _NOTE,
-        "{count} addresses such as this one were not harvested, as probable crawler traps: {detail}.",
+        "Not harvested because it is probably a crawler trap: {detail}. Number of such addresses: {count}.",
         Action.IGNORE,
     ),
     "left-out": Text(

@@ -19,7 +19,8 @@ from webdepot.harvest.browser import launch
 from webdepot.harvest.browser import tab as browser_tab
 from webdepot.harvest.browser.context import EVERY_REQUEST, TabContext
 from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, DevTools
-from webdepot.harvest.browser.page_snapshot import MOST_WINDOWS, PageOptions, PageSnapshot
+from webdepot.harvest.browser.endless import MOST_WINDOWS
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import AnswerRequest
 
 MOST_PAGES = 200

@@ -13,8 +13,6 @@ from webdepot.harvest.fetch.fetch_mode import BEHAVIOURS
 from webdepot.url import LONGEST_URL
 
 MOST_NOTED = 200
-MOST_WINDOWS = 50
-"""How many windows a page may open; further ones are closed at once, and their addresses are not noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

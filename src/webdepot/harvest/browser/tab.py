@@ -33,9 +33,10 @@ from webdepot.harvest.browser.devtools import (
     DevTools,
     Listener,
 )
+from webdepot.harvest.browser.endless import MOST_ROUTES, MOST_WINDOWS, EndlessWatch
 from webdepot.harvest.browser.exploration import Exploration, PageHandle, explore_script
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
-from webdepot.harvest.browser.page_snapshot import MOST_WINDOWS, PageOptions, PageSnapshot, note_address
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, note_address
 from webdepot.harvest.browser.tab_request import AnswerRequest, TabRequest, fulfilment
 from webdepot.url import host_of, origin_of
 
@@ -55,12 +56,6 @@ MOST_RELOADS = 3
 """How often a page may load itself again; then it stays as it is."""
 MOST_ADDRESSES, LONGEST_ADDRESS = 10_000, 2_000
 """Addresses requested beyond this number do not count as new, and longer ones are cut."""
-MOST_OWN_ROUTES = 50
-"""How many addresses a page may set for itself while nothing is clicked: a page that sets more does so on a
-timer. None of them counts, and the page is not clicked, because nobody can tell what a click has set.
-"""
-MOST_DIALOGS = 20
-"""How many dialogs of a page are answered; then its scripts are stopped, and what it shows is kept."""
 MOST_SETTLES = 5
 MOST_IDLE_CONTEXTS = 8
 """Unused tabs that are kept; beyond that the oldest is closed."""
@@ -88,6 +83,7 @@ async def open_page(
             await tab.open()
             await tab.visit()
             await tab.read()
+            tab.note_windows(windows_of)
             if "click" in options.behaviours:
                 await tab.click()
     except TimeoutError:
@@ -128,11 +124,7 @@ class _Tab:
         self.requests = 0
         self.loads = 0
         """How often the page itself was loaded."""
-        self.own_routes = 0
-        """How often the page set an address for itself without a click."""
-        self.dialogs = 0
-        self.why_not_clicked = ""
-        """Why the page is read, but not clicked; empty if it may be clicked."""
+        self.endless = EndlessWatch()
         self.spent_s = 0.0
         """Seconds of the page's time that have passed."""
         self.active_at_s = 0.0
@@ -170,12 +162,15 @@ class _Tab:
         self.devtools.listen(self.context.session, self.hear)
 
     def note_windows(self, windows_of: Callable[[str], list[str]]) -> None:
+        """Note the addresses of the windows that the page opened since the last call."""
         windows = windows_of(self.context.context_id) if self.context is not None else []
-        for url in windows:
-            note_address(self.snapshot.windows, url)
         if self.context is not None and len(windows) >= MOST_WINDOWS:
             self.context.is_spent = True  # its windows may go on
-            self.snapshot.failure = self.snapshot.failure or f"it opened more than {MOST_WINDOWS - 1} windows"
+            self.endless.note_windows()
+            if not self.is_clicking:
+                return
+        for url in windows:
+            note_address(self.snapshot.windows, url)
 
     async def close(self) -> None:
         for task in list(self.pending):
@@ -227,9 +222,8 @@ class _Tab:
                 self.devtools.fail(self.session, self.crash)
 
     def note_route(self, url: str) -> None:
-        self.own_routes += not self.is_clicking
-        if self.own_routes > MOST_OWN_ROUTES:
-            self.why_not_clicked = f"it sets ever new addresses for itself: {MOST_OWN_ROUTES} without a click"
+        may_go_on = self.endless.routes <= MOST_ROUTES if self.is_clicking else self.endless.note_route()
+        if not may_go_on:
             self.snapshot.routes.clear()
             return
         note_address(self.snapshot.routes, url)
@@ -237,14 +231,12 @@ class _Tab:
         self.active_at_s = self.spent_s
 
     def answer_dialog(self, kind: str) -> None:
-        self.dialogs += 1
-        if self.dialogs > MOST_DIALOGS:
-            self.stop_scripts(f"its scripts were stopped after {MOST_DIALOGS} dialogs")
+        if not self.endless.note_dialog():
+            self.stop_scripts()
         self.post("Page.handleJavaScriptDialog", {"accept": kind == "beforeunload"})
 
-    def stop_scripts(self, reason: str) -> None:
+    def stop_scripts(self) -> None:
         """End the running script of the page, and run no others; ours still run."""
-        self.why_not_clicked = reason
         if self.context is not None:
             self.context.is_spent = True
         self.post("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -339,8 +331,8 @@ class _Tab:
         """Click what a reader could click, and add what it shows. Navigations and windows are noted, not
         followed.
         """
-        if self.why_not_clicked:
-            raise TabFailed(self.why_not_clicked)
+        if self.endless.reason:
+            raise TabFailed(self.endless.reason)
         world = await self.world(self.tab)
         await self.run(explore_script(), world)
         self.is_clicking = True
