@@ -135,7 +135,9 @@ class _Crawl:
                 return self._own_end()
             if now_s >= checkpoint_s or self.state.intake.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
-                checkpoint_s = time.monotonic() + self.state.settings.checkpoint_s
+                interval_s = self.state.settings.checkpoint_s
+                # From its begin, so that no more than this time is ever lost; but not without a pause.
+                checkpoint_s = max(now_s + interval_s, time.monotonic() + interval_s / 2)
             if now_s >= progress_s:
                 self._obey_orders()
                 self._report_progress()
