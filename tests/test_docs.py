@@ -18,6 +18,7 @@ import typer.main
 from webdepot import errors
 from webdepot.cli import main
 from webdepot.config import config
+from webdepot.web.language.language import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -202,6 +203,22 @@ def test_commands_in_messages_and_pages_exist() -> None:
     }
     assert len(calls) > 200
     assert [call for call in sorted(calls) if not _exists(call)] == []
+
+
+def test_menus_in_texts_exist() -> None:
+    """Paths such as *Select → Sites* consist of labels of the portal."""
+    labels = {text.casefold() for text in load("en").texts.values()}
+    paths = {
+        (page.name, path)
+        for page in HAND_WRITTEN
+        for path in re.findall(r"\*([^*\n]+ → [^*\n]+)\*", page.read_text(encoding="utf-8"))
+    }
+    assert len(paths) > 20
+    assert [
+        (name, path)
+        for name, path in sorted(paths)
+        if not all(part.strip().casefold() in labels for part in path.split(" → "))
+    ] == []
 
 
 def test_wrong_commands_would_be_found() -> None:
