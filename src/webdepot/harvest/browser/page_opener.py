@@ -152,9 +152,7 @@ class PageOpener:
         return known is not None and (known != _PAGE or is_part(candidate.path))
 
     def _is_page(self, url: Url) -> bool:
-        """Whether the address was fetched for a tab and is a page: it is opened only if there is a link to
-        it.
-        """
+        """Whether the address was fetched for a tab and is a page, opened only if a link leads to it."""
         return self._state.frontier.recall(f"part:{url}") == _PAGE
 
     async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
