@@ -386,8 +386,8 @@ def main() -> int:
 
 
 def is_right(figures: Mapping[str, Any], given: argparse.Namespace) -> bool:
-    """Whether nothing is missing, stored twice or requested again without a reason, and parts are taken over
-    in time if another machine could do so.
+    """Whether nothing is missing, stored twice or requested again without a reason, a kill costs no more than
+    the requests of `safe_s` seconds, and parts are taken over in time if another machine could do so.
     """
     takeover_s = figures["longest_takeover_with_others_at_work_s"] or 0.0
     return (
@@ -396,6 +396,7 @@ def is_right(figures: Mapping[str, Any], given: argparse.Namespace) -> bool:
         and not figures["twice"]
         # Leases that end while the database is stopped cost what a kill costs.
         and (given.outage_s > 0 or not figures["asked_again_without_kill"])
+        and figures["asked_again_to_bound"] <= 1
         and (given.quick or takeover_s <= given.lease_s + 5.0)
     )
 
