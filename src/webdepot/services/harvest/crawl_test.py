@@ -55,7 +55,6 @@ SILENT_AFTER = timedelta(seconds=60)
 """A test that has reported nothing for this long was interrupted."""
 KEPT_FOR = timedelta(days=1)
 _EXAMPLES = 20
-_MOST_TRIES = 2
 _PLACE = "cache/crawl-tests"
 
 
@@ -245,8 +244,6 @@ def _options(archive: Archive, test: CrawlTest) -> HarvestOptions:
         limit_documents=min(options.limit_documents or MOST_DOCUMENTS, MOST_DOCUMENTS),
         limit_bytes=min(options.limit_bytes or MOST_BYTES, MOST_BYTES),
         limit_time_s=min(options.limit_time_s or LONGEST_S, LONGEST_S),
-        # What the scope takes is seen without waiting for a server that is busy.
-        tries=min(options.tries, _MOST_TRIES),
         screenshots=Screenshots.NONE.value,
     )
 
