@@ -5,7 +5,7 @@ site.
 2. Serve one edition on loopback, and archive it with a clock that is set to the date of the edition.
 3. Skip editions that are already archived, resume those of a killed run.
 4. Describe the collection, and make pictures of some pages if there is a browser.
-5. Furnish the staff side (`office`); finally suggest what to look at.
+5. Furnish the staff side (`staff_side`); finally suggest what to look at.
 """
 
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 from webdepot.access.collection_pages import CollectionPage
 from webdepot.archive import Archive
 from webdepot.config import config as configuration
-from webdepot.demo import office, site
+from webdepot.demo import site, staff_side
 from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite
 from webdepot.errors import ConfigError, Conflict
@@ -107,7 +107,7 @@ def run(
             if pictured:
                 _make_pictures(archive, report if has_new else _report_nothing)
             if staff:
-                office.furnish(archive, clock, report)
+                staff_side.furnish(archive, clock, report)
     report(_farewell())
 
 

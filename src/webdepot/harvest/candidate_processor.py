@@ -3,8 +3,8 @@
 1. If the robots.txt of its host is not known, that is fetched first (kept and logged like a page), and the
    candidate goes back to the frontier until the pause is over.
 2. If robots.txt forbids it, that is logged and the candidate is finished.
-3. It is fetched. After a temporary failure (no connection, timeout, 429, 5xx) it goes back with a growing
-   delay, until its tries are used up. A page that must be opened in the browser is opened (`page_opener`).
+3. It is fetched. After a temporary failure it goes back, until its tries are used up (`retries`). A page that
+   must be opened in the browser is opened (`page_opener`).
 4. The answer is kept (`Keeper.keep`) and its links are extracted; those that the scope rules accept are added
    to the frontier (`link_intake`).
 5. The answer is written with its links (`Keeper.write`), the line is logged, and the pause of the host
@@ -26,21 +26,17 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.pending_answer import NO_HEAD, PendingAnswer, is_temporary, mime_of
-from webdepot.harvest.politeness import pauses
+from webdepot.harvest.pending_answer import NO_HEAD, PendingAnswer, mime_of
 from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE, of_unkept, of_visit
+from webdepot.harvest.retries import NEVER_ASKED, Retries
 from webdepot.harvest.scope import host_rules
 from webdepot.harvest.scope.hop_path import embed_depth, is_guess, is_part, is_unreferenced
 from webdepot.harvest.scope.trap_watch import PageContent, page_content, page_lines
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, host_of, origin_of
 
-_NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures before the server was reached: such an address is not given up."""
-_OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
-"""Failures that concern the whole host."""
 _NOT_FOUND = frozenset({404, 410})
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_WAIT_S = 0.05
@@ -58,8 +54,7 @@ class CandidateProcessor:
         self._state = state
         self._prerequisites = Prerequisites(state)
         self._opener = PageOpener(state, self._prerequisites, browser) if browser is not None else None
-        self._dns_failing_since_s: dict[str, float] = {}
-        """By origin."""
+        self._retries = Retries(state)
 
     # --- one candidate ---
 
@@ -134,7 +129,7 @@ class CandidateProcessor:
             candidate, crawl_delay_s=robots.crawl_delay_s if obeys else None, manners=host.manners
         )
         try:
-            if self._retry_if_temporary(candidate, visit, origin):
+            if self._retries.retry_if_temporary(candidate, visit, origin):
                 visit.body.close()
             else:
                 state.arrived.append(await self._receive(visit, origin, asked_by))
@@ -153,7 +148,7 @@ class CandidateProcessor:
                 candidate,
                 origin,
                 obeys=obeys,
-                is_put_off=lambda visit: self._retry_if_temporary(candidate, visit, origin),
+                is_put_off=lambda visit: self._retries.retry_if_temporary(candidate, visit, origin),
             )
             if learned is not None:
                 self._put_back(candidate, self._state.turns.free_at_s(origin))
@@ -192,7 +187,7 @@ class CandidateProcessor:
 
     def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: RobotsRules, reason: str) -> None:
         self._state.refuse(candidate, robots.failure or Failure.ROBOTS, reason)
-        if robots.failure in _NEVER_ASKED and not robots.permanent and not is_guess(candidate.path):
+        if robots.failure in NEVER_ASKED and not robots.permanent and not is_guess(candidate.path):
             self._put_back(candidate, math.inf)
         else:
             self._finish(candidate, origin)
@@ -242,49 +237,6 @@ class CandidateProcessor:
                 candidate, Failure.LIMIT, f"its host has reached the limit of {reached}", rule="host limit"
             )
         return bool(reached)
-
-    def _retry_if_temporary(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Send a candidate back after a temporary failure and return True; False if the failure is final or
-        there is none.
-        """
-        state, manners = self._state, self._state.settings.manners
-        if not is_temporary(visit):
-            return False
-        if candidate.tries + 1 >= manners.tries:
-            return self._retry_dns(candidate, visit, origin)
-        delay_s = pauses.after_failure(candidate.tries + 1, manners)
-        is_busy = visit.status in pauses.BUSY
-        if is_busy:
-            asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), state.clock(), manners)
-            delay_s = delay_s if asked_s is None else asked_s
-        not_before_s = time.monotonic() + delay_s
-        state.note_wait(visit, delay_s)
-        # All hosts of a busy server are paused. A failure concerns this host and port: others at the same
-        # address may well answer.
-        free_at_s = state.turns.hold(origin, not_before_s) if is_busy else state.turns.free_at_s(origin)
-        state.frontier.retry(
-            candidate,
-            host_free_at_s=max(free_at_s, not_before_s) if visit.failure in _OF_HOST else free_at_s,
-            not_before_s=not_before_s,
-        )
-        state.is_dirty = True
-        return True
-
-    def _retry_dns(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Continue to retry DNS failures for some time after the last regular try: usually our own network is
-        the cause, and retries put no load on the site.
-        """
-        state, manners, now_s = self._state, self._state.settings.manners, time.monotonic()
-        if (
-            visit.failure is not Failure.DNS
-            or now_s - self._dns_failing_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
-        ):
-            return False
-        wait_s = pauses.after_failure(manners.tries, manners)
-        state.note_wait(visit, wait_s)
-        until_s = now_s + wait_s
-        state.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
-        return True
 
     # --- answers ---
 
@@ -372,22 +324,13 @@ class CandidateProcessor:
         return bool(wanted)
 
     def _note_failure(self, answer: PendingAnswer, failure: Failure) -> None:
-        """Count and log a final failure. A host that failed all tries of one address is left alone; its queue
-        is kept for the next run, without addresses that were only guessed.
-        """
+        """Count and log a final failure."""
         state, visit = self._state, answer.visit
         state.latest_host = host_of(visit.candidate.url)
         state.log.write(of_visit(visit, verdict=answer.asked_by))
-        is_wrong_guess = is_guess(visit.candidate.path)
         state.totals.count_failure(visit.candidate)
         state.hosts.to_change(state.latest_host).errors += not is_unreferenced(visit.candidate)
-        is_dead = failure in _OF_HOST and not visit.permanent
-        if is_dead and failure in _NEVER_ASKED and not is_wrong_guess:
-            self._put_back(visit.candidate, math.inf)
-        elif is_dead:
-            state.frontier.finish(visit.candidate, host_free_at_s=math.inf)
-        else:
-            self._finish(visit.candidate, answer.origin)
+        self._retries.give_up(visit, failure, answer.origin)
 
     def _note(self, answer: PendingAnswer, extracted: Extracted) -> None:
         """Count and log an answer that was kept, and free its host."""

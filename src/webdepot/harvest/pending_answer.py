@@ -7,10 +7,7 @@ from typing import Protocol
 from webdepot.container.http import HttpHead
 from webdepot.container.new_records import NewRecord
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.politeness import pauses
-from webdepot.model import Failure, Verdict, Visit
-
-_TEMPORARY = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
+from webdepot.model import Verdict, Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +76,6 @@ class PendingAnswer:
     """The text of the page in the browser, if it was opened there."""
     note: str = ""
     """An additional annotation for the log."""
-
-
-def is_temporary(visit: Visit) -> bool:
-    """Whether a visit failed temporarily, so that a retry may succeed."""
-    if visit.failure:
-        return visit.failure in _TEMPORARY and not visit.permanent
-    return visit.status in pauses.TRANSIENT
 
 
 def mime_of(head: HttpHead) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from webdepot.demo import brochure, pictures, plan, render
+from webdepot.demo import brochure, pictures, render, town_plan
 from webdepot.demo.render import Look
 from webdepot.demo.resource import MAP_HOST, Edition, Resource
 from webdepot.demo.texts import SitePage
 
-LOOK = Look(folder="2009", extra={"places": plan.PLACES})
+LOOK = Look(folder="2009", extra={"places": town_plan.PLACES})
 _SINCE = datetime(2009, 2, 1, 12, tzinfo=UTC)
 _PHOTOGRAPHS = ("brug", "toren", "weefgetouw", "damast", "lantaarn", "vlas", "hoogwater")
 
@@ -40,7 +40,7 @@ def _map(edition: Edition) -> Iterator[Resource]:
     yield Resource(path="/", host=MAP_HOST, type="text/html; charset=utf-8", changed=_SINCE, body=body)
     for row in range(2):
         for column in range(2):
-            tile = plan.tile_png(column, row)
+            tile = town_plan.tile_png(column, row)
             yield Resource(
                 path=f"/tegels/{column}-{row}.png", host=MAP_HOST, type="image/png", changed=_SINCE, body=tile
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from webdepot.demo import brochure, pictures, plan, render
+from webdepot.demo import brochure, pictures, render, town_plan
 from webdepot.demo.render import Look
 from webdepot.demo.resource import HOST, MAP_HOST, Edition, Resource
 from webdepot.demo.texts import SitePage, blocks
@@ -71,7 +71,7 @@ _PIECES = (
         picture="vlas",
     ),
 )
-LOOK = Look(folder="2024", extra={"places": plan.PLACES, "pieces": _PIECES})
+LOOK = Look(folder="2024", extra={"places": town_plan.PLACES, "pieces": _PIECES})
 _SINCE = datetime(2023, 10, 2, 9, tzinfo=UTC)
 
 
@@ -94,7 +94,9 @@ def build(edition: Edition) -> Iterator[Resource]:
     yield render.redirect(edition, "/collectie.html", "/collectie/")
     yield render.redirect(edition, "/", f"http://{HOST}/kaart/", host=MAP_HOST)
     yield Resource(path="/folder.pdf", type="application/pdf", changed=_SINCE, body=_folder())
-    yield Resource(path="/media/veldwijk-1832.svg", type="image/svg+xml", changed=_SINCE, body=plan.svg())
+    yield Resource(
+        path="/media/veldwijk-1832.svg", type="image/svg+xml", changed=_SINCE, body=town_plan.svg()
+    )
     for name in sorted({piece.picture for piece in _PIECES}):
         yield Resource(
             path=f"/media/{name}.webp", type="image/webp", changed=_SINCE, body=pictures.webp(name, 1080)

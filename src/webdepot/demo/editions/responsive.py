@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from webdepot.demo import brochure, pictures, plan, render
+from webdepot.demo import brochure, pictures, render, town_plan
 from webdepot.demo.render import Look
 from webdepot.demo.resource import MAP_HOST, Edition, Resource
 from webdepot.demo.texts import SitePage
 
-LOOK = Look(folder="2016", extra={"places": plan.PLACES})
+LOOK = Look(folder="2016", extra={"places": town_plan.PLACES})
 _SINCE = datetime(2016, 8, 22, 15, tzinfo=UTC)
 _PHOTOGRAPHS = ("brug", "toren", "weefgetouw", "damast", "lantaarn", "vlas", "hoogwater")
 _WIDTHS_QUALITIES = ((480, 72), (1200, 66))
@@ -38,7 +38,7 @@ def _map(edition: Edition) -> Iterator[Resource]:
     body = render.page_bytes(page, edition, LOOK, template="map.html")
     yield Resource(path="/", host=MAP_HOST, type="text/html; charset=utf-8", changed=_SINCE, body=body)
     yield Resource(
-        path="/veldwijk-1832.svg", host=MAP_HOST, type="image/svg+xml", changed=_SINCE, body=plan.svg()
+        path="/veldwijk-1832.svg", host=MAP_HOST, type="image/svg+xml", changed=_SINCE, body=town_plan.svg()
     )
 
 

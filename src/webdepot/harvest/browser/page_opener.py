@@ -45,11 +45,12 @@ from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.links.reference import HOP_RANK
-from webdepot.harvest.pending_answer import Attached, PendingAnswer, is_temporary, mime_of
+from webdepot.harvest.pending_answer import Attached, PendingAnswer, mime_of
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
+from webdepot.harvest.retries import is_temporary
 from webdepot.harvest.scope.hop_path import embed_depth, is_part, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of, origin_of
