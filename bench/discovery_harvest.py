@@ -22,7 +22,7 @@ from pathlib import Path
 
 from webdepot.archive import Archive
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.ownership_signs import HostOrigin
+from webdepot.selection.domains.ownership_evidence import HostOrigin
 from webdepot.selection.domains.profile import OrganisationProfile, SourcedValue
 from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.services.admin import setup

@@ -20,7 +20,7 @@ from webdepot.selection.domains.facts import (
 )
 from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.organisations import KnownHost
-from webdepot.selection.domains.ownership_signs import (
+from webdepot.selection.domains.ownership_evidence import (
     REPEATED,
     Group,
     HostOrigin,

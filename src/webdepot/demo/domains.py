@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from webdepot.archive import Archive
-from webdepot.selection.domains.ownership_signs import Group, HostOrigin, Sign
+from webdepot.selection.domains.ownership_evidence import Group, HostOrigin, Sign
 from webdepot.selection.domains.profile import OrganisationProfile, SourcedValue
 from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.services.selection import discovery

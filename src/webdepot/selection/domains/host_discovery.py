@@ -28,7 +28,7 @@ from enum import IntEnum
 
 from webdepot.selection.domains.facts import HostFacts, bare_host, registrable
 from webdepot.selection.domains.lookup.site_visit import MOST_REQUESTS
-from webdepot.selection.domains.ownership_signs import HostOrigin
+from webdepot.selection.domains.ownership_evidence import HostOrigin
 from webdepot.selection.domains.profiler import with_ranges
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.url import host_of

@@ -20,7 +20,7 @@ from webdepot.errors import InputError
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains.facts import LookupStatus, Registrant, registrable
 from webdepot.selection.domains.names import similarity
-from webdepot.selection.domains.ownership_signs import HostOrigin
+from webdepot.selection.domains.ownership_evidence import HostOrigin
 from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.verdict import HostJudge
 

@@ -14,7 +14,7 @@ from webdepot.selection.domains.facts import HostFacts, LookupStatus, registrabl
 from webdepot.selection.domains.lookup.site_visit import ask_security, guess_imprint, visit_site
 from webdepot.selection.domains.lookup.sources import Sources
 from webdepot.selection.domains.names import Rarity
-from webdepot.selection.domains.ownership_signs import (
+from webdepot.selection.domains.ownership_evidence import (
     CERTAIN,
     Group,
     HostOrigin,

@@ -25,8 +25,8 @@ from webdepot.archive import Archive
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.organisations import Organisation
+from webdepot.selection.domains.ownership_evidence import HostOrigin
 from webdepot.selection.domains.ownership_rules import HostRule, HostRuleKind, RuleName, rule_of
-from webdepot.selection.domains.ownership_signs import HostOrigin
 from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.services.harvest.organisation_hosts import MOST_LINKERS, names_of, remembered_of, verdict_of

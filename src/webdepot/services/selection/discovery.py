@@ -21,7 +21,7 @@ from webdepot.selection.domains.lookup import probe
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.lookup.sources import LiveSources
 from webdepot.selection.domains.organisations import KnownHost, Organisation
-from webdepot.selection.domains.ownership_signs import HostOrigin
+from webdepot.selection.domains.ownership_evidence import HostOrigin
 from webdepot.selection.domains.profile import OrganisationProfile, checked_host
 from webdepot.selection.domains.profiler import profile_of
 from webdepot.selection.domains.verdict import HostJudgement
