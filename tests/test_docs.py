@@ -160,6 +160,8 @@ def _exists(call: str) -> bool:
     rest = words[1:]
     while rest:
         word, rest = rest[0], rest[1:]
+        if word == "--":  # options of another command follow
+            break
         if word.startswith("-"):
             option = next((item for item in command.params if word in item.opts), None)
             if option is None and word != "--help":

@@ -1,6 +1,4 @@
-"""The text index of each implementation, empty, and a capture index on PostgreSQL. Contracts of other ports
-have an `index` of their own.
-"""
+"""The text index of each implementation, empty. Contracts of other ports have an `index` of their own."""
 
 import pytest
 
@@ -23,9 +21,9 @@ def engine():
     processes.close()
 
 
-@pytest.fixture(scope="module")
-def on_server(databases):
-    """An index on PostgreSQL for all tests of this module: to make its tables takes longer than most tests."""
+@pytest.fixture(scope="session")
+def captures_on_server(databases):
+    """A capture index on PostgreSQL: to create its tables takes longer than most tests."""
     made = PostgresqlCaptureIndex(databases.create(), partitions=4)
     yield made
     made.close()

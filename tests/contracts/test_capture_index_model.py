@@ -1,11 +1,11 @@
-"""Every answer of a `CaptureIndex` is that of a model in plain Python, on every implementation."""
+"""A model in plain Python defines the right results of `CaptureIndex`."""
 
 from datetime import UTC, datetime
 
-from capture_indexes import capture, make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from capture_indexes import capture, empty
 from webdepot import times
 from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import EVERYTHING
@@ -21,6 +21,8 @@ holdings = st.lists(
     min_size=1,
     max_size=5,
 )
+
+
 questions = {
     "held": holdings,
     "url": st.sampled_from(KEYS),
@@ -39,7 +41,7 @@ def test_every_answer_is_that_of_the_model(tmp_path_factory, **question):
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(**questions)
 def test_every_answer_of_postgresql_is_that_of_the_model(request, tmp_path, **question):
-    check_answers(make("postgresql", request, tmp_path), **question)
+    check_answers(empty("postgresql", request, tmp_path), **question)
 
 
 def check_answers(index, held, url, asked, collection, limit):

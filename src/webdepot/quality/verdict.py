@@ -160,6 +160,8 @@ _WORDS = {
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
+    if key == "empty" and count >= documents:
+        return rule, said("quality.reasons.empty_all", "All pages are empty without their scripts.")
     unit = "pages" if key == "empty" else "documents"
     rest = f", more than {{limit}} of {{documents}} {unit}."
     return rule, _counted(key, count, rest, limit=f"{limit:.0%}", documents=documents)

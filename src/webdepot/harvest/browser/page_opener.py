@@ -431,7 +431,8 @@ class PageOpener:
         ]
         more: dict[Url, Hop] = {}
         for addresses, hop in (
-            (sight.moves, Hop.REDIRECT),
+            (sight.moves[:1], Hop.REDIRECT),
+            (sight.moves[1:], Hop.LINK),  # a page that goes to several may go to ever new ones (`mazes`)
             (sight.windows, Hop.LINK),
             (sight.routes, Hop.LINK),
             ([address for address in page.asked if not self._is_page(address)], Hop.EMBED),

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports.search import Facet, SearchSort
+from webdepot.ports.search import Facet, Hit, SearchSort
 from webdepot.services.access import collections, lookup
 from webdepot.services.access import search as search_service
 from webdepot.services.access.browse import page_pictures, search_groups
@@ -162,6 +162,7 @@ def search(request: Request) -> Response:
         collections=collections.names(site_of(request).archive),
         sort=query.sort.value,
         page=page,
+        then=_page_then(request, query),
         groups=groups,
         pictures=_pictures(request, query, page, groups),
         picture_path=picture_path,
@@ -189,6 +190,25 @@ def _search(request: Request, query: SearchQuery) -> SearchPage:
         fold=not query.similar,
         relax=True,
     )
+
+
+def _page_then(request: Request, query: SearchQuery) -> Hit | None:
+    """The best page for a query such as `opening hours 2009` without its year. Its version of that year may
+    answer the question in other words, and then no search of that year finds it.
+    """
+    if query.year_meant is None or query.number > 1:
+        return None
+    try:
+        found = search_service.search(
+            site_of(request).archive,
+            query.year_meant[0],
+            reader=reader_of(request),
+            collection=query.collection,
+            limit=1,
+        )
+    except (InputError, RemoteError):
+        return None  # the whole query was answered, or says what is wrong
+    return next(iter(found.hits), None)
 
 
 def _groups(request: Request, query: SearchQuery, page: SearchPage) -> SiteGroups:

@@ -1,16 +1,18 @@
-"""Capture indexes and captures for tests of their contract."""
+"""Every implementation of `CaptureIndex`, and captures for them."""
 
 from webdepot.digest import sha1
 from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.url import key as key_of
 
+ENGINES = ["sqlite", "postgresql"]
 
-def make(engine, request, folder):
-    """An empty index."""
+
+def empty(engine, request, folder):
+    """An empty index. That on PostgreSQL is shared by all tests."""
     if engine == "sqlite":
         return SqliteCaptureIndex(folder / "captures.db")
-    index = request.getfixturevalue("on_server")
+    index = request.getfixturevalue("captures_on_server")
     for name, _ in index.containers():
         index.remove(name)
     assert (index.total(), dict(index.years()), list(index.scan("", "\U0010ffff"))) == (0, {}, [])
@@ -37,3 +39,8 @@ def capture(
         "location": Location(container=container, offset=offset, length=100),
     }
     return Capture(**{**values, **changed})
+
+
+def find_digest(index, digest, url):
+    (found,) = index.find_digests([(digest, url)])
+    return found
