@@ -29,7 +29,6 @@ from webdepot.errors import RemoteError
 _MARK = "WEBDEPOT_CLUSTER_MEMBER"
 _LOOK_EVERY_S = 0.05
 _LOG_TAIL_BYTES = 1500
-_READY_S = 60.0
 _STOP_S = 20.0
 _GONE_S = 10.0
 
