@@ -1,4 +1,4 @@
-"""Events, rule names and conditions in Dutch and German: nothing that the program says stays English."""
+"""Events, rule names and conditions in Dutch and German: no text of the program stays English."""
 
 import re
 from datetime import UTC, datetime

@@ -90,7 +90,7 @@ SITES = (
     _Site(
         address="http://www.orgelkring-veldwijk.example/",
         name="Orgelkring Veldwijk",
-        note="Suggested by a reader: recordings of organs that have been sold since.",
+        note="Suggested by a reader: recordings of organs that have since been sold.",
         origin=Origin.PUBLIC,
     ),
     _Site(
@@ -125,7 +125,7 @@ SITES = (
     _Site(
         address="http://www.nieuwbouw-de-weide.example/",
         name="Nieuwbouw De Weide",
-        note="Plans of a new quarter.",
+        note="Plans for a new housing estate.",
         judged=_YES,
         decision="put off",
         reason="Nothing is built yet.",

@@ -119,8 +119,8 @@ def explain(request: Request, error: WebdepotError) -> str:
     if isinstance(error, (BadAddress, InUse)):
         return language_of(request).say(error.key, **error.values)
     spoken = language_of(request)
-    words = wording.of_reason(spoken, error.args[0]) if error.args else str(error)
-    return wording.of_said(spoken, "public" if isinstance(error, Closed) else "error", words)
+    sentence = wording.of_reason(spoken, error.args[0]) if error.args else str(error)
+    return wording.of_said(spoken, "public" if isinstance(error, Closed) else "error", sentence)
 
 
 def on_webdepot_error(request: Request, error: Exception) -> Response:

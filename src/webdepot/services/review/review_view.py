@@ -1,4 +1,4 @@
-"""What the review page of a harvest shows: its pages with pictures and ratings, and its findings, one line
+"""What the review page of a harvest shows: its pages with screenshots and ratings, and its findings, one line
 for each kind.
 """
 
@@ -47,7 +47,7 @@ class ReviewedPage:
     now: Screenshot | None
     """Taken while harvesting."""
     replayed: str
-    """Name of the picture of its replay; empty if there is none."""
+    """Name of the screenshot of its replay; empty if there is none."""
     rating: PageRating | None
     captured_at: str = ""
     """Timestamp of its capture in an import; empty means that of the harvest."""

@@ -286,15 +286,15 @@ def why(request: Request) -> Response:
 
 def trend(request: Request) -> Response:
     query = read_query(request)
-    words = [
+    terms = [
         word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word
     ]
-    words = words or [word for word in query.words.split(",") if word.strip()]
+    terms = terms or [word for word in query.words.split(",") if word.strip()]
     trend, wrong = None, ""
-    if words:
+    if terms:
         try:
             trend = search_service.trend(
-                site_of(request).archive, words, reader=reader_of(request), collection=query.collection
+                site_of(request).archive, terms, reader=reader_of(request), collection=query.collection
             )
         except InputError as error:
             wrong = explain(request, error)
@@ -305,14 +305,14 @@ def trend(request: Request) -> Response:
             for year, count in trend.volume.items()
         ]
         return csv_file(
-            _file_name("trend", " ".join(words), site_of(request).archive.clock()), written([head, *rows])
+            _file_name("trend", " ".join(terms), site_of(request).archive.clock()), written([head, *rows])
         )
     return render(
         request,
         "trend.html",
         status=400 if wrong else 200,
         wrong=wrong,
-        words=words,
+        words=terms,
         found=trend,
         asked=query,
         collection=query.collection,
@@ -322,7 +322,7 @@ def trend(request: Request) -> Response:
         )
         if trend
         else None,
-        as_csv=f"/search/trend?{urlencode([*(('w', word) for word in words), ('format', 'csv')])}",
+        as_csv=f"/search/trend?{urlencode([*(('w', word) for word in terms), ('format', 'csv')])}",
         most=search_service.MOST_TREND_WORDS,
     )
 
@@ -352,8 +352,8 @@ def export(request: Request) -> Response:
 
 def _file_name(kind: str, text: str, now: datetime) -> str:
     """The name of a downloaded file: what was searched for, and the day."""
-    words = re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")[:60].strip("-")
-    return "-".join(filter(None, (kind, words, f"{now:%Y-%m-%d}")))
+    searched = re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")[:60].strip("-")
+    return "-".join(filter(None, (kind, searched, f"{now:%Y-%m-%d}")))
 
 
 def read_query(request: Request) -> SearchQuery:

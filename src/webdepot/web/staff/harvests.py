@@ -182,7 +182,7 @@ async def order(request: Request) -> Response:
 
 
 def send_picture(request: Request) -> Response:
-    """One of the last screenshots of a running harvest, as a new and small picture."""
+    """One of the last screenshots of a running harvest, as a new and small image."""
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     data = live_pictures.thumbnail(archive, harvest, request.path_params["picture"])
     headers = {
@@ -308,7 +308,7 @@ def obey(
     match command:
         case HarvestCommand.ABORT if not control.watch(archive, harvest).is_running:
             control.give_up(archive, harvest, by=by, reason=reason)
-            # Check, deposit and index what it has fetched.
+            # What it has fetched is still checked, deposited and indexed.
             start_job(request, kinds.END_HARVEST, harvest, needs=f"harvests/{harvest}")
         case HarvestCommand.RESUME if not control.watch(archive, harvest).is_running:
             plans.continue_harvest(archive, harvest, by=by)
