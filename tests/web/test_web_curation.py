@@ -336,6 +336,9 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
         closed = rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.REFUSE, public_text="Closed.")
         try:
             assert ask(f"{office.portal}/all/*/{SITE}/news.html").status == 451
+            link = 'href="/rules?q=www.example.org"'
+            assert link in get(office, f"/all/*/{SITE}/news.html", cookies["reviewer"]).text
+            assert link not in get(office, f"/all/*/{SITE}/news.html").text
         finally:
             for rule in closed:
                 rules.remove(archive, rule.id)

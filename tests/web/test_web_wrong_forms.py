@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.resources import files
 from urllib.parse import urlencode
 
 import pytest
@@ -195,3 +196,12 @@ def test_a_pasted_list_comes_back(office):
     answer = ask(f"{served.portal}/targets/import", "POST", headers=headers, body=body)
     assert answer.status == 400 and answer.text.count('class="wrong" role="alert"') == 1
     assert html.escape(TYPED) in answer.text
+
+
+def test_patterns_of_fields_are_valid_in_browsers():
+    """Browsers compile them with the flag v and ignore an invalid one: in a class, a hyphen that is not a
+    range must be escaped (HTML, 4.10.5.3.6).
+    """
+    for template in (files("webdepot.web") / "templates").iterdir():
+        for pattern in re.findall(r'pattern="([^"]*)"', template.read_text(encoding="utf-8")):
+            assert not re.search(r"\[-|(?<!\\)-\]", pattern), (template.name, pattern)

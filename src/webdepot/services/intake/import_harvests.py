@@ -18,12 +18,13 @@ from webdepot.model import (
     HarvestState,
     Target,
 )
+from webdepot.reasons import said
 from webdepot.services.harvest import harvests
 from webdepot.services.selection import targets
 from webdepot.text import file_names
 from webdepot.url import Url
 
-NOTHING_NEW = "the files contained nothing new"
+NOTHING_NEW = said("nothing_new", "The files contained nothing new.")
 
 
 def count_held(archive: Archive, harvest: Harvest) -> tuple[int, int]:
@@ -45,7 +46,12 @@ def end_intake(archive: Archive, harvest: Harvest) -> Harvest | None:
 def finish(archive: Archive, harvest: Harvest) -> Harvest:
     """End an import with the containers taken in so far."""
     count = count_held(archive, harvest)[0]
-    end(archive, harvest, HarvestState.FINISHED, f"{count} container{'s' if count != 1 else ''} imported")
+    reason = (
+        said("imported_one", "One container was imported.")
+        if count == 1
+        else said("imported_more", "{count} containers were imported.", count=count)
+    )
+    end(archive, harvest, HarvestState.FINISHED, reason)
     return harvests.get(archive, harvest.id)
 
 
