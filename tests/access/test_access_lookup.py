@@ -1,4 +1,4 @@
-"""Nearest version and neighbours, on the real index, against sorting everything."""
+"""The nearest version and its neighbours on the real index, compared with sorting everything."""
 
 from pathlib import Path
 

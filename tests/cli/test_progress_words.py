@@ -62,6 +62,8 @@ def test_browser_alone_means_always() -> None:
     assert with_browser_mode(["archive", "x", "--browser"])[2] == "--browser=always"
     given = ["archive", "--browser", "auto", "https://a.example/"]
     assert with_browser_mode(given) == given
+    given = ["--home", "/srv/h", "harvester", "--browser"]  # has no modes
+    assert with_browser_mode(given) == given
 
 
 def test_pages_that_a_site_invents_are_not_counted_as_what_its_software_adds() -> None:

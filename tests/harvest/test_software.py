@@ -1,4 +1,4 @@
-"""The software of a site is recognised by its pages, and its rules tell content from what it adds to it."""
+"""The software of a site is recognised by its pages, and its rules distinguish content from what the software adds."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Fidelity and leaks: a site of probes is harvested by our harvester, goes off line, and is replayed in a
+"""Fidelity and leaks: a site of probes is harvested by our harvester, goes offline, and is replayed in a
 real browser.
 
 Each group is one page. `BEYOND_THE_WORKER` lists what the replay worker (wabac.js) itself cannot do, with the

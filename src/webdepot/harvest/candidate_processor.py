@@ -38,7 +38,7 @@ from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, host_of, origin_of
 
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures before the server was reached: such a URL is not given up."""
+"""Failures before the server was reached: such an address is not given up."""
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that concern the whole host."""
 _NOT_FOUND = frozenset({404, 410})
@@ -372,8 +372,8 @@ class CandidateProcessor:
         return bool(wanted)
 
     def _note_failure(self, answer: PendingAnswer, failure: Failure) -> None:
-        """Count and log a final failure. A host that failed all tries of one URL is left alone; its queue is
-        kept for the next run, without URLs that were only guessed.
+        """Count and log a final failure. A host that failed all tries of one address is left alone; its queue
+        is kept for the next run, without addresses that were only guessed.
         """
         state, visit = self._state, answer.visit
         state.latest_host = host_of(visit.candidate.url)

@@ -331,17 +331,19 @@ def _outcome(end: Visited) -> str:
         return f"{end.status} {phrase}".rstrip()
     if end.status in _RULES:
         return _by_rule(end.rule, end.reason)
-    words = _FAILURES.get(end.status) or said(
+    failure = _FAILURES.get(end.status) or said(
         "quality.details.status", "status {status}", status=str(end.status)
     )
     if not end.reason:
-        return words
-    return said("quality.details.because", "{words} ({reason})", words=words, reason=end.reason)
+        return failure
+    return said("quality.details.because", "{words} ({reason})", words=failure, reason=end.reason)
 
 
 def _by_rule(rule: str, reason: str) -> Reason:
     """What a rule of the scope or a limit said."""
-    words = logged(reason) if reason else said("quality.details.no_reason", "no reason is recorded")
+    detail = logged(reason) if reason else said("quality.details.no_reason", "no reason is recorded")
     return (
-        said("quality.details.by_rule", "{reason} (rule: {rule})", reason=words, rule=rule) if rule else words
+        said("quality.details.by_rule", "{reason} (rule: {rule})", reason=detail, rule=rule)
+        if rule
+        else detail
     )

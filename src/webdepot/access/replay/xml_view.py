@@ -17,6 +17,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from webdepot.text import untrusted_xml
 from webdepot.text.entities import unescape
 from webdepot.url import find_canonical
 
@@ -96,11 +97,8 @@ def view_of(data: bytes, url: str) -> Feed | XmlTree | None:
         return None
     from lxml import etree  # loaded when the first XML document is shown
 
-    parser = etree.XMLParser(
-        recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
     try:
-        root = etree.fromstring(data, parser)
+        root = untrusted_xml.parse(data, recover=True)
     except (etree.XMLSyntaxError, ValueError):
         return None
     if root is None or root.tag.startswith(_SHOWN_BY_BROWSERS):
