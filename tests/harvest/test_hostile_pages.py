@@ -31,7 +31,7 @@ const other = open(''); if (other) other.document.write('<scri' + 'pt>setInterva
 }, 20)</script>"""
 
 LEAVING = """<p>Before<script>
-setInterval(() => { location = '/room/' + Math.random().toString(36).slice(2) }, 100)</script>"""
+setInterval(() => { location = '/room/' + Math.random().toString(36).slice(2) }, 300)</script>"""
 FRAMES = "<p>Before<iframe src='/frame/left-NUMBER'></iframe><iframe src='/frame/right-NUMBER'></iframe>"
 GREEDY = """<p>Before<script>const held = [];
 try { while (held.length < 80) held.push(new Uint8Array(1e8)) } catch { document.body.append(' full') }</script>"""
@@ -63,7 +63,7 @@ def crawl(site: Site, folder: Path, page: str) -> Crawled:
         browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=2, agent="Webdepot/1"),
         fetch=Fetching.BROWSER,
         screenshots=Screenshots.NONE,
-        page_time_s=8.0,
+        page_time_s=4.0,
         software=software_rules.of_package(),
         keeper_of=keeper,
     )

@@ -93,7 +93,7 @@ def report_lines(report: "ArchiveReport") -> list[str]:
     more = len(report.findings) - SHOWN_FINDINGS
     if more > 0:
         noun = "finding" if more == 1 else "findings"
-        lines.append(f"              {more:,} more {noun}: webdepot quality check {plain(harvest.id)}")
+        lines += [f"{INDENT}{more:,} more {noun}:", f"{INDENT}webdepot quality check {plain(harvest.id)}"]
     lines.append(
         f"  Formats     {count_words(formats.files, 'files')} without duplicates: "
         f"{formats.recognised:,} recognised, {formats.uncertain:,} uncertain, "

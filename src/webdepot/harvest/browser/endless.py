@@ -1,4 +1,4 @@
-"""Pages that never come to an end: how often a page may repeat what a script can repeat without end, and why it
+"""Pages that never come to an end: how often a page may do what a script can repeat without end, and why it
 is stopped then.
 
     addresses that it sets for itself   none of them counts, and the page is not clicked, because nobody can
