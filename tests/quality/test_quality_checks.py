@@ -121,8 +121,8 @@ def test_what_was_not_harvested_or_not_followed_is_told_once_for_each_rule(site)
         ("quality.trap-stopped", f"{A}2050/1/"),
     ]
     message = messages["quality.left-out", f"{A}h1"]
-    assert message.startswith("3 addresses such as this one were left out")
-    assert message.endswith("histories (old versions), Wiki rule 2.")
+    assert message.startswith("Left out because the software of the site adds it")
+    assert message.endswith("histories (old versions), Wiki rule 2. Number of such addresses: 3.")
     message = messages["quality.maze-stopped", f"{A}maze/1"]
     assert "the site invents pages without end" in message, "no software adds them"
     assert "software" not in message

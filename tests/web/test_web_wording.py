@@ -144,9 +144,10 @@ def test_details_of_findings_are_said_in_the_readers_language(tmp_path):
     assert german["part-out-of-scope"].endswith("1.234 Ebenen tief eingebettet (Regel: hops).")
     assert german["part-over-limit"].endswith("es ist kein Grund vermerkt.")
     assert german["left-out"].endswith(
-        "edits (Bearbeitungsformulare), Wiki (edits): edit; 1.234 davon wurden abgerufen."
+        "edits (Bearbeitungsformulare), Wiki (edits): edit; 1.234 davon wurden abgerufen. "
+        "Anzahl solcher Adressen: 1."
     )
-    assert german["maze-stopped"].startswith("1 Adressen wie diese")
+    assert german["maze-stopped"].endswith("Anzahl solcher Adressen: 1.")
     assert "weil die Website endlos Seiten erfindet" in german["maze-stopped"]
     assert "cannot exist" not in german["maze-stopped"], german["maze-stopped"]
     assert "9 Zeichen (Regel: length)." in german["trap-stopped"]

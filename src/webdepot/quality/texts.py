@@ -123,18 +123,19 @@ TEXTS: Mapping[str, Text] = {
     ),
     "left-out": Text(
         _NOTE,
-        "{count} addresses such as this one were left out, which the software of the site adds to "
-        "its content: {detail}.",
+        "Left out because the software of the site adds it to its content: {detail}. "
+        "Number of such addresses: {count}.",
         Action.IGNORE,
     ),
     "maze-stopped": Text(
         _NOTE,
-        "{count} addresses such as this one were left out, because the site invents pages without end: "
-        "{detail}.",
+        "Left out because the site invents pages without end: {detail}. Number of such addresses: {count}.",
         Action.IGNORE,
     ),
     "log-damaged": Text(
-        _WARNING, "{count} lines of the crawl log cannot be read and were skipped.", Action.NONE
+        _WARNING,
+        "Lines of the crawl log cannot be read and were skipped. Number of these lines: {count}.",
+        Action.NONE,
     ),
 }
 
