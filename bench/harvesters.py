@@ -41,10 +41,11 @@ from bench.machines import (
     settings_of,
     shortest_gap_s,
 )
+from bench.server_programs import WITHOUT_FSYNC
 from sqlalchemy import create_engine, make_url
 
 from webdepot.archive import Archive
-from webdepot.cluster.postgresql_server import FOR_TESTS, PostgresqlServer
+from webdepot.cluster.postgresql_server import PostgresqlServer
 from webdepot.cluster.processes import ProcessFolder
 from webdepot.errors import WebdepotError
 from webdepot.harvest.parts import harvester_rows, part_rows
@@ -184,7 +185,7 @@ class Drill:
     def _stop_database(self, address: str) -> dict[str, object]:
         """Stop the server, and start it again on the same files."""
         folder = Path(str(make_url(address).query["host"]))
-        server = PostgresqlServer(folder=folder, options=FOR_TESTS).program()
+        server = PostgresqlServer(folder=folder, options=WITHOUT_FSYNC).program()
         processes, began_s = ProcessFolder(folder), time.monotonic()
         processes.stop({server.name: server.stop})
         stopped_s, seen = time.monotonic(), len(self.site.log)

@@ -28,12 +28,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.machines import Machine, captured, settings_of
+from bench.server_programs import WITHOUT_FSYNC, free_port
+from bench.server_programs import running as running_programs
 from sqlalchemy import make_url, select
 
 from webdepot.archive import Archive
-from webdepot.cluster.free_ports import free_port
-from webdepot.cluster.postgresql_server import FOR_TESTS, PostgresqlServer
-from webdepot.cluster.processes import running as running_programs
+from webdepot.cluster.postgresql_server import PostgresqlServer
 from webdepot.harvest.tables import parts, servers
 from webdepot.model import Harvest
 from webdepot.services.admin import setup
@@ -149,7 +149,7 @@ def _database(folder: Path) -> Iterator[str]:
     folder.chmod(0o755)
     port = free_port()
     server = PostgresqlServer(
-        folder=folder, port=port, options=(*FOR_TESTS, "-c", f"listen_addresses=127.0.0.1,{_DATABASE}")
+        folder=folder, port=port, options=(*WITHOUT_FSYNC, "-c", f"listen_addresses=127.0.0.1,{_DATABASE}")
     )
     server.prepare()
     with (folder / "data" / "pg_hba.conf").open("a") as rules:

@@ -24,7 +24,7 @@ from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
 from webdepot.harvest.parts.objects import PartObjects
-from webdepot.harvest.parts.part_rows import News, PartLease, PartLost, PartState
+from webdepot.harvest.parts.part_rows import NewWork, PartLease, PartLost, PartState
 from webdepot.harvest.parts.part_statements import Beat
 from webdepot.harvest.tables import handed_links, parts, servers
 from webdepot.model import Candidate
@@ -270,9 +270,9 @@ def test_nobody_is_asked_after_the_lease(database: Database) -> None:
 def test_a_harvester_sees_new_orders_of_its_harvests(database: Database) -> None:
     offered(database, 1)
     with closing(database.line()) as line:
-        assert part_rows.look(line, ["H"]) == News(can_take=True, orders=0)
+        assert part_rows.look(line, ["H"]) == NewWork(can_take=True, orders=0)
         taken(database, "one")
-        assert part_rows.look(line, ["H"]) == News(can_take=False, orders=0)
+        assert part_rows.look(line, ["H"]) == NewWork(can_take=False, orders=0)
         order(database, OrderVerb.PAUSE)
         assert part_rows.look(line, ["H"]).orders == 1
         assert part_rows.look(line, ["another"]).orders == part_rows.look(line, []).orders == 0

@@ -67,9 +67,9 @@ def make_keys(archive: Archive) -> dict[Role, str]:
 
 
 @contextmanager
-def api_of(home: Path, site: str) -> Iterator[Api]:
+def api_of(home: Path, site: str, *, settings: str = "") -> Iterator[Api]:
     """An archive with a cleared target, and nothing harvested."""
-    setup.create(home, settings=SETTINGS)
+    setup.create(home, settings=SETTINGS + settings)
     with Archive.open(home, agent="Ada") as archive:
         keys, targets = make_keys(archive), [cleared(archive, f"{site}/one")]
     with serving(home) as served:

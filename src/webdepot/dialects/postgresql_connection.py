@@ -97,12 +97,12 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
                 "portals and workers.",
                 retry=True,
             )
-        case psycopg.OperationalError() if any(words in str(cause) for words in _NOT_LET_IN):
+        case psycopg.OperationalError() if any(phrase in str(cause) for phrase in _NOT_LET_IN):
             return ConfigError(
                 f"The database {where} cannot be opened: {_one_line(cause)}. Set the password in the "
                 "environment (WEBDEPOT_DATABASE_PASSWORD), or correct [database] in webdepot.toml."
             )
-        case psycopg.OperationalError() if any(words in str(cause) for words in _MISCONFIGURED):
+        case psycopg.OperationalError() if any(phrase in str(cause) for phrase in _MISCONFIGURED):
             return ConfigError(
                 f"The database {where} cannot be opened: {_one_line(cause)}. Correct [database] in "
                 "webdepot.toml, or create it: createdb NAME"

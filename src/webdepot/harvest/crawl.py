@@ -35,7 +35,7 @@ from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 
 MOST_UNCOMMITTED = 50_000
-"""After this many new URLs a checkpoint is made early, because they are in memory until then."""
+"""After this many new addresses a checkpoint is made early, because they are in memory until then."""
 MOST_TOGETHER = 16
 """Most answers that are settled in one go, so that the next requests to other servers are not delayed."""
 RATE_WINDOW_S = 5.0

@@ -1,7 +1,7 @@
 """Submissions (SIP): packages from others, recognised by their content and checked before they are taken in.
 
     bag               a folder with bagit.txt
-    wacz              datapackage.json and archive/
+    wacz              datapackage.json and archive/, or a collection of WACZ files
     package           a package of Webdepot: as a bag or as files
     ocfl              an OCFL object, of Webdepot or of others, alone or in its storage root
     uof               mets.xml (METS with a list of files, and LMER) at the top; files of any kind
@@ -132,9 +132,12 @@ def containers_of(submission: Submission) -> list[Path]:
 
 
 def parts_of(submission: Submission) -> list[Path]:
-    """The folders of the objects in an OCFL storage root with several, each a submission by itself; empty if
-    it is one submission, or if the root is invalid.
+    """The folders of the objects in an OCFL storage root with several, or the WACZ files in a collection,
+    each a submission by itself; empty if it is one submission, or if something is wrong with the whole.
     """
+    if submission.kind is SubmissionKind.WACZ:
+        packages = zipped.packages_in(submission.root)
+        return packages if not any(zipped.check_wacz(submission.root)) else []
     if submission.kind is not SubmissionKind.OCFL or validation.is_object(submission.root):
         return []
     objects = validation.find_objects(submission.root)
@@ -276,7 +279,8 @@ def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
         return (SubmissionKind.PACKAGE if is_package else SubmissionKind.BAG), folder
     if validation.is_root(folder) or validation.is_object(folder):
         return SubmissionKind.OCFL, folder
-    if (folder / zipped.DATAPACKAGE).is_file() and (folder / "archive").is_dir():
+    has_containers = (folder / "archive").is_dir() or zipped.packages_in(folder)
+    if (folder / zipped.DATAPACKAGE).is_file() and has_containers:
         return SubmissionKind.WACZ, folder
     if _is_package(folder):
         return SubmissionKind.PACKAGE, folder
@@ -334,14 +338,22 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[Finding]:
     if kind is SubmissionKind.BAG or (root / bag.DECLARATION).is_file():
         yield from bag_check.check(root)
     elif kind is SubmissionKind.WACZ:
-        yield from map(_wrong, zipped.check_wacz(root))
+        yield from _check_wacz(root)
     elif kind is SubmissionKind.OCFL:
         yield from _check_ocfl(root)
-    is_web = kind in (SubmissionKind.WACZ, SubmissionKind.PACKAGE)
+    is_web = kind in (SubmissionKind.WACZ, SubmissionKind.PACKAGE) and not zipped.packages_in(root)
     if is_web and not any(name.lower().endswith(SUFFIXES) for name in names):
         yield _wrong(f"it contains no WARC or ARC file ({', '.join(SUFFIXES)})")
     if not any(path.is_file() for path in paths):
         yield _wrong("it contains no files: there is nothing to keep, and nothing that says what it is")
+
+
+def _check_wacz(root: Path) -> Iterator[Finding]:
+    faults = list(zipped.check_wacz(root))
+    yield from map(_wrong, faults)
+    packages = zipped.packages_in(root)
+    if packages and not faults:
+        yield _wrong(f"it contains {len(packages)} WACZ files; a submission is one. Submit each of them")
 
 
 def _check_ocfl(root: Path) -> Iterator[Finding]:

@@ -221,6 +221,23 @@ def check_wacz(folder: Path) -> Iterator[str]:
             yield f"{name} is not among the resources of {DATAPACKAGE}"
 
 
+def packages_in(folder: Path) -> list[Path]:
+    """The WACZ files that an unpacked WACZ contains, if its description says that it is a collection
+    (https://specs.webrecorder.net/multi-wacz/latest/).
+    """
+    path = folder / DATAPACKAGE
+    try:
+        if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
+            return []
+        document = json.loads(path.read_bytes())
+        if document.get("profile") != "multi-wacz-package":
+            return []
+        names = [name for name in _resources(document) if is_key(name) and name.lower().endswith(".wacz")]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []
+    return [folder / name for name in names]
+
+
 def _resources(document: Any) -> dict[str, str]:
     return {str(each["path"]): str(each.get("hash", "")) for each in document["resources"]}
 

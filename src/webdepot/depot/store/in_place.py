@@ -7,6 +7,7 @@ A place is an address; for a member of a ZIP file it also says where the bytes o
     https://files.example.org/old.warc.gz      read with range requests (RFC 9110, 14)
     s3://bucket/old.warc.gz?endpoint=https://… credentials as for a place named `in_place`
     /data/old.wacz#4711/archive/old.warc.gz    a member that is stored without compression, as WACZ requires
+    /data/all.wacz#815/old.wacz/archive/…      the same inside another WACZ, as in a collection of Browsertrix
 
 Nothing is ever written there. https://specs.webrecorder.net/wacz/1.1.1/
 """
@@ -15,6 +16,7 @@ import re
 import urllib.error
 import urllib.request
 import zipfile
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,22 +94,60 @@ class Elsewhere:
         return open_seekable(self, "", size_bytes)
 
     def members(self) -> list[ZipMember]:
-        """The containers inside a WACZ; InputError if it is not a WACZ, or if they are compressed."""
+        """The containers inside a WACZ and in the WACZ files inside it; InputError if it is not a WACZ, or if
+        they are compressed.
+        """
+        members: list[ZipMember] = []
+        try:
+            for package in self.packages():
+                containers = (each for each in package.zip.infolist() if _is_container(each.filename))
+                members += (_member(package, entry, self.address) for entry in containers)
+                if len(members) > MOST_MEMBERS:
+                    raise InputError(f"{self.address} contains more than {MOST_MEMBERS} containers.")
+        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, ValueError) as error:
+            raise InputError(f"{self.address} is not a readable WACZ: {error}.") from error
+        return members
+
+    def packages(self) -> Iterator["PackedFiles"]:
+        """The WACZ itself, then the WACZ files inside it, each of which is closed before the next."""
         size = self.size()
         if size is None:
             raise NotFound(f"There is no file {self.address}.")
-        try:
-            with closing(self.stream(size)) as stream, zipfile.ZipFile(stream) as packed:
-                entries = packed.infolist()
-                if len(entries) > MOST_MEMBERS:
-                    raise InputError(
-                        f"{self.address} contains more than {MOST_MEMBERS} files: it is not a WACZ."
-                    )
-                return [
-                    _member(entry, stream, self.address) for entry in entries if _is_container(entry.filename)
-                ]
-        except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, ValueError) as error:
-            raise InputError(f"{self.address} is not a readable WACZ: {error}.") from error
+        with closing(self.stream(size)) as stream, zipfile.ZipFile(stream) as packed:
+            outer = PackedFiles(zip=packed, stream=stream, prefix="", start=self.start)
+            if len(packed.infolist()) > MOST_MEMBERS:
+                raise InputError(f"{self.address} contains more than {MOST_MEMBERS} files: it is not a WACZ.")
+            yield outer
+            for entry in packed.infolist():
+                if is_package(entry.filename):
+                    inner = _member(outer, entry, self.address)
+                    yield from self._inside(inner)
+
+    def _inside(self, member: ZipMember) -> Iterator["PackedFiles"]:
+        place = Elsewhere(f"{self.address}#{member.start}/{member.name}")
+        with closing(place.stream(member.size_bytes)) as stream, zipfile.ZipFile(stream) as packed:
+            if len(packed.infolist()) > MOST_MEMBERS:
+                raise InputError(
+                    f"{member.name[:200]} contains more than {MOST_MEMBERS} files: it is not a WACZ."
+                )
+            yield PackedFiles(zip=packed, stream=stream, prefix=f"{member.name}/", start=member.start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedFiles:
+    """An open WACZ: a file, or a member of one."""
+
+    zip: zipfile.ZipFile
+    stream: BinaryIO
+    prefix: str
+    """What precedes the names of its members; empty unless it is inside another WACZ."""
+    start: int
+    """Where it begins in the file."""
+
+
+def is_package(name: str) -> bool:
+    """Whether a member of a WACZ is another WACZ, by its name."""
+    return name.lower().endswith(PACKED_SUFFIX)
 
 
 def _is_container(name: str) -> bool:
@@ -115,21 +155,21 @@ def _is_container(name: str) -> bool:
     return name.startswith("archive/") and name.lower().endswith(endings)
 
 
-def _member(entry: zipfile.ZipInfo, stream: BinaryIO, address: str) -> ZipMember:
+def _member(package: PackedFiles, entry: zipfile.ZipInfo, address: str) -> ZipMember:
     if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
         raise InputError(
             f"{address}: {entry.filename[:200]} is compressed or encrypted, so it cannot be read in place. "
             "Unpack it."
         )
-    stream.seek(entry.header_offset)
-    header = stream.read(_LOCAL_HEADER_BYTES)
+    package.stream.seek(entry.header_offset)
+    header = package.stream.read(_LOCAL_HEADER_BYTES)
     if len(header) < _LOCAL_HEADER_BYTES or header[:4] != b"PK\x03\x04":
         raise CorruptData(
             f"{address} is damaged: {entry.filename[:200]} is not where its directory says.", where=address
         )
     name_bytes, extra_bytes = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
-    start = entry.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
-    return ZipMember(name=entry.filename, start=start, size_bytes=entry.file_size)
+    start = package.start + entry.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
+    return ZipMember(name=f"{package.prefix}{entry.filename}", start=start, size_bytes=entry.file_size)
 
 
 class _WebFile:

@@ -294,7 +294,7 @@ _LOOK = text(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class NewWork:
     """What is new for a harvester."""
 
     can_take: bool
@@ -303,12 +303,12 @@ class News:
     """How many orders were given to the harvests whose parts it has."""
 
 
-def look(line: StatementLine, harvests: Collection[str]) -> News:
+def look(line: StatementLine, harvests: Collection[str]) -> NewWork:
     """What is new for a harvester that has parts of these harvests. Quick, because harvesters ask it all the
     time.
     """
     (row,) = line.run(_LOOK, {"harvests": sorted(harvests)})
-    return News(can_take=row.can_take, orders=row.orders)
+    return NewWork(can_take=row.can_take, orders=row.orders)
 
 
 def take(

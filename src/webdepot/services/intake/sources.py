@@ -14,7 +14,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from webdepot.container.conversion import har
-from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere, is_remote
+from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere, is_package, is_remote
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import InputError, NotFound, WebdepotError
 
@@ -182,12 +182,19 @@ def _iter_containers(place: str) -> Iterator[ImportSource]:
         raise InputError("it contains no container (archive/*.warc.gz).")
     for number, member in enumerate(members):
         yield ImportSource(
-            name=f"{name[: -len(PACKED_SUFFIX)]}-{PurePosixPath(member.name).name}",
+            name=_name_of(member.name, name),
             place=f"{place}#{member.start}/{member.name}",
             size_bytes=member.size_bytes,
             identity=identity,
             file_bytes=0 if number else size,
         )
+
+
+def _name_of(member: str, file: str) -> str:
+    """The name of a container with that of the WACZ it is directly in: many are called data.warc.gz."""
+    inner, _, _ = member.rpartition("/archive/")
+    package = PurePosixPath(inner).name if is_package(inner) else file
+    return f"{package[: -len(PACKED_SUFFIX)]}-{PurePosixPath(member).name}"
 
 
 def _size_bytes(place: str) -> int:

@@ -79,7 +79,8 @@ def receive_each(
     archive: Archive, path: Path, *, collection: str, watch: Watch = unwatched
 ) -> Iterator[ReceivedSubmission]:
     """As `receive`; one result for each object of a list (`object_lists`), also of one in a ZIP or tar file,
-    or of an OCFL storage root. InputError if a line of the list is wrong; then nothing is taken in.
+    of an OCFL storage root, or of a collection of WACZ files. InputError if a line of the list is wrong;
+    then nothing is taken in.
     """
     if object_lists.is_list(path):
         yield from _receive_listed(archive, path.name, object_lists.read(path), collection, watch)
@@ -129,7 +130,7 @@ def _receive_parts(
         parts = [] if is_one else submission.parts_of(opened)
         for number, part in enumerate(parts):
             watch(Progress(phase=Phase.IMPORT, done=0, note=f"{part.name}, {number + 1} of {len(parts)}"))
-            one = submission.open_up(part, folder / "part")
+            one = submission.open_up(part, folder / f"part-{number}", most_members=most_members)
             yield _receive(archive, one, collection, folder, watch)
         if not parts:
             yield _receive(archive, opened, collection, folder, watch)

@@ -10,7 +10,6 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot.bundle import page_lists, zipped
 from webdepot.depot.package_content import SUBMISSION
-from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere
+from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere, is_package
 from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.services.depot import deposit
@@ -44,25 +43,23 @@ def keep_others(archive: Archive, harvest: Harvest, source: ImportSource) -> str
     own = f"{name}-{hashlib.sha256(elsewhere.address.encode()).hexdigest()[:8]}"
     if (harvests.folder_of(archive, harvest) / SUBMISSION / own / zipped.DATAPACKAGE).exists():
         return ""
-    size_bytes = Path(elsewhere.address).stat().st_size
-    with (
-        archive.scratch_folder(ScratchPurpose.UNPACK) as folder,
-        closing(Elsewhere(elsewhere.address).stream(size_bytes)) as stream,
-    ):
+    with archive.scratch_folder(ScratchPurpose.UNPACK) as folder:
+        kept: list[str] = []
         try:
-            with zipfile.ZipFile(stream) as packed:
-                others = list(_others(packed))
-                reasons = list(islice(zipped.check_members(packed, 1 << 62), 1))
+            for packed in Elsewhere(elsewhere.address).packages():
+                reasons = list(islice(zipped.check_members(packed.zip, 1 << 62), 1))
+                others = list(_others(packed.zip))
                 if reasons or sum(each.file_size for each in others) > LARGEST_BYTES:
                     why = reasons[0] if reasons else f"they have more than {LARGEST_BYTES} bytes"
                     return f"its other files were not kept: {why}"
                 for entry in others:
-                    with packed.open(entry) as member:
-                        zipped.copy_member(member, folder / entry.filename, LARGEST_BYTES)
+                    kept.append(f"{packed.prefix}{entry.filename}")
+                    with packed.zip.open(entry) as member:
+                        zipped.copy_member(member, folder / kept[-1], LARGEST_BYTES)
         except zipped.BROKEN as error:
             return f"its other files were not kept: {error}"
         # The description is written last: it shows that all are there.
-        names = sorted((each.filename for each in others), key=lambda each: each == zipped.DATAPACKAGE)
+        names = sorted(kept, key=lambda each: each == zipped.DATAPACKAGE)
         deposit.keep_submitted(archive, harvest, {f"{own}/{each}": folder / each for each in names})
     return ""
 
@@ -83,7 +80,7 @@ def note_seeds(archive: Archive, harvest: Harvest) -> Harvest:
 
 def _others(packed: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
     for entry in packed.infolist():
-        if not entry.is_dir() and not entry.filename.startswith(_NOT_KEPT):
+        if not (entry.is_dir() or entry.filename.startswith(_NOT_KEPT) or is_package(entry.filename)):
             yield entry
 
 
