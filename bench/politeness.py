@@ -263,7 +263,7 @@ class Drill:
             if machine and holder != first:
                 return int(machine.rpartition("-")[2])
             time.sleep(0.01)
-        raise AssertionError("No machine gets the turn.")
+        raise AssertionError("The turn does not change.")
 
     def _cut_off(self, number: int) -> Cut:
         name, address = self.names[number], f"10.177.0.{_FIRST + number}"

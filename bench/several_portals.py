@@ -80,17 +80,18 @@ def _cut_connections(connection: Connection) -> int:
 def _closed_after_s(
     a: Archive, b: Archive, number: int, *, before: Callable[[], object] = lambda: None
 ) -> float:
-    """How long a page stays open at B after A has closed it, by the clock of this process. A request that
-    began before does not count. `before` is called when B has cached the earlier state.
+    """How long after A has closed a page the last request begins for which it is still open at B, by the clock
+    of this process; 0 if it is closed for the first one. `before` is called when B has cached the earlier state.
     """
     gate.closed_areas(b, Reader())
     before()
     rules.add(a, f"http://site{number}.example/", answer=RuleAnswer.HIDE, reason="bench")
-    committed_s = time.monotonic()
+    committed_s, open_s = time.monotonic(), 0.0
     while True:
         began_s = time.monotonic()
         if len(gate.closed_areas(b, Reader())) == number + 1:
-            return began_s - committed_s
+            return open_s
+        open_s = began_s - committed_s
 
 
 class _Box:

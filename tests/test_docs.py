@@ -160,8 +160,9 @@ def _exists(call: str) -> bool:
     rest = words[1:]
     while rest:
         word, rest = rest[0], rest[1:]
-        if word == "--":  # options of another command follow
-            break
+        if word == "--":  # options of the command that a service runs
+            role = words[words.index("--role") + 1] if "--role" in words else "serve"
+            return name == "webdepot service install" and _exists(shlex.join(["webdepot", role, *rest]))
         if word.startswith("-"):
             option = next((item for item in command.params if word in item.opts), None)
             if option is None and word != "--help":
@@ -225,6 +226,8 @@ def test_menus_in_texts_exist() -> None:
 
 def test_wrong_commands_would_be_found() -> None:
     assert _exists("webdepot --home x archive https://www.example.org/ --limit-pages 200")
+    assert _exists("webdepot service install --role harvester -- --parts 4")
+    assert not _exists("webdepot service install --role harvester -- --pieces 4")
     assert _exists("webdepot COMMAND")
     assert not _exists("webdepot harvset list")
     assert not _exists("webdepot archive https://www.example.org/ --limit-page 2")

@@ -126,7 +126,9 @@ def contents(home):
 
 
 def test_there_and_back_everything_is_equal(filled, cluster_toml, words):
-    cluster_toml.write_text(cluster_toml.read_text() + words)
+    # No worker runs yet when an archive is moved to a cluster.
+    engine = '[engine]\nkind = "dask"\nscheduler = "tcp://127.0.0.1:1"\n'
+    cluster_toml.write_text(cluster_toml.read_text() + words + engine)
     before = contents(filled)
     assert before[0]["containers"].rows == 2 and before[2].captures == 51
 

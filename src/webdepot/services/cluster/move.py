@@ -14,6 +14,7 @@ Each step can be killed and repeated. Nothing of the old archive is removed; `we
 nobody writes to it by mistake.
 """
 
+import dataclasses
 import os
 import tomllib
 from collections.abc import Mapping
@@ -87,7 +88,9 @@ def move(
             report = _Move(source, target, replace=replace, watch=watch).run(settings)
             _switch(home, text)
     _finish(home)
-    with Archive.open(home, agent=agent) as moved:
+    # By processes of this machine: the workers of the new place are started after the move.
+    alone = dataclasses.replace(new, engine=dataclasses.replace(new.engine, kind="processes"))
+    with Archive(alone, agent=agent) as moved:
         indexed = indexer.update(moved, watch=watch)
     return MoveReport(
         settings=settings,
