@@ -1,16 +1,17 @@
 """Catalogue results of a search: works by title, author, genre and keyword, each with its slices in the
 archive.
 
-A work is shown only to a reader who can open some of it. `author:`, `genre:` and `keyword:` restrict the
-search for words to the sites of the matching works.
+A work is shown only to a reader who can open some of it: a version of a site, or a file of an object.
+`author:`, `genre:` and `keyword:` restrict the search for words to the sites of the matching works.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue, catalogue_search
+from webdepot.exchange import catalogue, catalogue_search, object_files, transfer_zip
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
@@ -22,6 +23,8 @@ from webdepot.url import key as key_of
 MOST_SLICES = 12
 _MOST_READ, _MOST_SITES = 200, 500
 _FIRST_READ = 20
+_MOST_FILES = 20
+"""Access rules close objects as a whole, so a few files of one are enough."""
 _NOWHERE = "nothing.invalid"
 
 
@@ -40,8 +43,9 @@ class WorkEntry:
 
     record: CatalogueRecord
     address: str
-    """The first of its addresses that the reader can open."""
+    """The first of its addresses that the reader can open; empty for an object (its page lists files)."""
     versions: int
+    """Of the page at that address; for an object, the number of its files."""
     slices: Sequence[CatalogueRecord]
     """The newest first, at most MOST_SLICES."""
 
@@ -127,6 +131,17 @@ def _matches(record: CatalogueRecord, words: Sequence[str], terms: Sequence[tupl
     )
 
 
+def _find_object(archive: Archive, record: CatalogueRecord, reader: Reader) -> WorkEntry | None:
+    """The entry of an object of which the reader can open a file."""
+    with archive.database.reading() as connection:
+        transfer = transfer_zip.find(connection, record.key)
+        places = object_files.shown_at(catalogue.levels(connection, record), transfer) if transfer else {}
+    for address, _ in islice(places.values(), _MOST_FILES):
+        if count_versions(archive, key_of(address), EVERYTHING, reader).count:
+            return WorkEntry(record=record, address="", versions=len(places), slices=())
+    return None
+
+
 def _find_entry(archive: Archive, record: CatalogueRecord, reader: Reader) -> WorkEntry | None:
     for address in record.addresses:
         count = count_versions(archive, key_of(address), EVERYTHING, reader).count
@@ -136,4 +151,4 @@ def _find_entry(archive: Archive, record: CatalogueRecord, reader: Reader) -> Wo
             dated = [child for child in children if child.withdrawn_at is None and child.date]
             newest = sorted(dated, key=lambda child: child.date, reverse=True)
             return WorkEntry(record=record, address=address, versions=count, slices=newest[:MOST_SLICES])
-    return None
+    return _find_object(archive, record, reader)
