@@ -3,8 +3,8 @@ indicators, on generated worlds with labels.
 
     python -m bench.discovery [--quick] [--json PATH] [--picture PATH]
 
-Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors,
-subsidiaries, guests, shared clouds). Measures precision, recall of findable domains, recall by case and
+Several worlds of 1,400 hosts each (fixed seeds; five sectors, 70 % of registrants redacted, typing errors,
+subsidiaries, guests, shared clouds). Measures precision, recall of findable domains, recall by sector and
 number of queries; then, for comparison, three simple rules (range, name servers, registrant similarity >= T)
 for each T, on the same worlds. The picture has both curves. Finally measures the cost of deciding about hosts
 in a whole harvest with 50,000 distinct hosts, compared with a plain domain scope (`bench.discovery_harvest`).

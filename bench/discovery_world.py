@@ -1,4 +1,4 @@
-"""A generated world with labels: one university with domains in all five cases, and other organisations. It
+"""A generated world with labels: one university with domains in all five sectors, and other organisations. It
 answers as `Sources`.
 
 Pages are real HTML and registry responses real RDAP objects, parsed by the program itself; only the network

@@ -43,7 +43,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.metadata import markup, regbib
-from webdepot.services.exchange import oai_harvest, partner_admin, takeover, transfer
+from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest, transfer_download
 from webdepot.services.intake import objects
 with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
     partner_admin.add(archive, "a", sys.argv[2] + "/oai")
@@ -57,11 +57,11 @@ with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
     idle = int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
     import tempfile, time
     started = time.monotonic()
-    packed = transfer.fetch(archive, partner, delivered, lambda progress: None, time.sleep)
+    packed = transfer_download.fetch(archive, partner, delivered, lambda progress: None, time.sleep)
     fetched = time.monotonic()
     with tempfile.TemporaryDirectory(dir=archive.home) as folder:
-        files = transfer.unpack(packed, delivered, Path(folder) / "files")
-        objects.load(archive, takeover._sender(partner, record), delivered, files, Path(folder))
+        files = transfer_download.unpack(packed, delivered, Path(folder) / "files", most_members=archive.config.depot.import_members)
+        objects.load(archive, partner_ingest._sender(partner, record), delivered, files, Path(folder))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"idle_kb": idle, "peak_kb": peak, "fetch_s": fetched - started, "load_s": time.monotonic() - fetched}))
 """

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from webdepot.cluster.postgresql_server import FOR_TESTS, PostgresqlServer
-from webdepot.cluster.processes import running as running_programs
+from bench.server_programs import WITHOUT_FSYNC
+from bench.server_programs import running as running_programs
+
+from webdepot.cluster.postgresql_server import PostgresqlServer
 
 
 @contextmanager
-def running(options: Sequence[str] = FOR_TESTS) -> Iterator[str]:
+def running(options: Sequence[str] = WITHOUT_FSYNC) -> Iterator[str]:
     """Run a server; yields the address of an empty database, for SQLAlchemy. The server has its own socket
     and does not sync to disk, unless other options are given.
     """

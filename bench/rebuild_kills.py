@@ -22,10 +22,11 @@ from typing import Any
 
 from bench.search import write_warc
 from bench.search_corpus import Corpus
+from bench.server_programs import dask_worker, free_port
+from bench.server_programs import running as running_programs
 
 from webdepot.archive import Archive
-from webdepot.cluster import dask_programs, processes
-from webdepot.cluster.free_ports import free_port
+from webdepot.cluster import dask_programs
 from webdepot.cluster.processes import ProcessFolder
 from webdepot.ports.search import TextQuery
 from webdepot.services import pipeline
@@ -111,10 +112,10 @@ def on_cluster(home: Path, kills: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-dask-") as name:
         folder, port = Path(name), free_port()
         scheduler = dask_programs.scheduler(port)
-        workers = [dask_programs.worker(number, port, folder / str(number)) for number in (1, 2)]
+        workers = [dask_worker(number, port, folder / str(number)) for number in (1, 2)]
         os.environ["WEBDEPOT_ENGINE_KIND"] = "dask"
         os.environ["WEBDEPOT_ENGINE_SCHEDULER"] = dask_programs.address_of(port)
-        with processes.running(folder, scheduler, *workers, at_most_s=300) as running:
+        with running_programs(folder, scheduler, *workers, at_most_s=300) as running:
             _until(lambda: all(_workers_of(running, worker.name) for worker in workers))
             killer = Killer(running, [worker.name for worker in workers], kills)
             result = rebuild(home, killer.watch)

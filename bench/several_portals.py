@@ -27,12 +27,12 @@ from typing import Any
 
 from aiosmtpd.controller import UnthreadedController
 from bench import postgres_server
+from bench.server_programs import free_port
 from sqlalchemy import Connection, create_engine, make_url, text
 
 from webdepot import event_loop
 from webdepot.access.policy import Reader, RuleAnswer
 from webdepot.archive import Archive
-from webdepot.cluster.free_ports import free_port
 from webdepot.selection import letter_rows, scheduled_harvests
 from webdepot.selection.letter_rows import Letter
 from webdepot.selection.letter_templates import LetterKind

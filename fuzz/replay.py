@@ -1,4 +1,4 @@
-"""Try inputs once more, under the same limits and without Atheris.
+"""Try inputs again, under the same limits and without Atheris.
 
     python -m fuzz.replay NAME            the corpus of one fuzzer
     python -m fuzz.replay NAME FILE…      single inputs, such as a crash

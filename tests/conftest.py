@@ -4,6 +4,7 @@ import ipaddress
 import multiprocessing.forkserver
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
 from functools import partial
@@ -47,6 +48,10 @@ def pytest_configure() -> None:
         if min(free_bytes, available_bytes) >= ENOUGH_BYTES:
             os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
+
+# A shell starts background commands, so perhaps us, with SIGINT ignored, and ours would ignore Ctrl-C like it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Commands that give way would wait for all the other tests.
 os.environ["WEBDEPOT_INDEX_NICENESS"] = "0"

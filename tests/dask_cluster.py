@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from bench.server_programs import dask_worker, free_port
+from bench.server_programs import running as running_programs
 
-from webdepot.cluster import dask_programs, processes
-from webdepot.cluster.free_ports import free_port
+from webdepot.cluster import dask_programs
 
 _TESTS = Path(__file__).parent
 # An item that kills its worker is given up at once: to let it kill three more takes seconds each.
@@ -29,8 +30,8 @@ def running_cluster(*options: str) -> Iterator[tuple[str, Callable[[], object]]]
     with tempfile.TemporaryDirectory(prefix="webdepot-dask-") as name:
         folder, port = Path(name), free_port()
         scheduler = dask_programs.scheduler(port, environment=_SETTINGS)
-        worker = dask_programs.worker(1, port, folder, options=options, environment=environment)
-        with processes.running(folder, scheduler, worker) as running:
+        worker = dask_worker(1, port, folder, options=options, environment=environment)
+        with running_programs(folder, scheduler, worker) as running:
             yield dask_programs.address_of(port), lambda: running.kill(scheduler.name)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
+from webdepot.config.sections.selection import MailConfig
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
@@ -51,6 +53,17 @@ class LetterBox:
             Received(sender=envelope.mail_from, recipients=list(envelope.rcpt_tos), message=message)
         )
         return "250 OK"
+
+
+def mail_to(box: LetterBox) -> MailConfig:
+    """The configuration of an archive whose mail server is this box."""
+    return MailConfig(
+        host="127.0.0.1",
+        port=box.port,
+        security="none",
+        sender="archive@library.example",
+        timeout_s=5.0,
+    )
 
 
 class _AnyPort(Controller):

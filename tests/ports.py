@@ -5,7 +5,9 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from webdepot.cluster.free_ports import free_port, free_ports
+from bench.server_programs import free_port
+
+from webdepot.cluster.free_ports import free_ports
 
 __all__ = ["free_port", "free_ports", "sockets_on_one_port"]
 

@@ -1,4 +1,4 @@
-"""pywb in an environment of its own, beside ours: it wants other versions of what we use.
+"""pywb in an environment of its own, because it needs other versions of libraries that we use.
 
 `make install-test` makes it in `.pywb`; another place can be named in WEBDEPOT_PYWB. Where it is not, tests
 say so and are skipped.

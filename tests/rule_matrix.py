@@ -1,5 +1,4 @@
-"""A generated matrix of rules, addresses, capture dates, days and access points, and a slow reference to
-compare every surface with.
+"""A generated matrix of rules, addresses, capture dates, days and access points, and a slow reference with which every interface is compared.
 
 The reference does not share code with the gate: it follows the documentation, one capture at a time.
 """

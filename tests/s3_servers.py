@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from bench.server_programs import running as running_programs
+from bench.server_programs import single_seaweedfs
 
 from ports import free_port, free_ports
-from webdepot.cluster import processes, readiness, seaweedfs
+from webdepot.cluster import readiness, seaweedfs
 from webdepot.cluster.processes import Program
 from webdepot.cluster.seaweedfs import S3Key
 
@@ -68,8 +70,8 @@ class S3Server:
 @pytest.fixture(scope="session")
 def seaweed(tmp_path_factory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("seaweed")
-    program = seaweedfs.single(folder, free_ports(4, neighbour=seaweedfs.GRPC), KEYS)
-    with processes.running(folder, program):
+    program = single_seaweedfs(folder, free_ports(4, neighbour=seaweedfs.GRPC), KEYS)
+    with running_programs(folder, program):
         server = S3Server(endpoint=program.address)
         server.create_bucket(server.bucket)
         yield server
@@ -96,7 +98,7 @@ def rclone(tmp_path_factory) -> Iterator[S3Server]:
         command=[str(BIN / "rclone"), *arguments, str(folder / "data")],
         is_ready=lambda: readiness.accepts(port),
     )
-    with processes.running(folder, program):
+    with running_programs(folder, program):
         server = S3Server(endpoint=f"http://127.0.0.1:{port}")
         server.create_bucket(server.bucket)
         yield server

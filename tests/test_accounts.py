@@ -1,3 +1,5 @@
+"""Accounts, sessions and keys: who gets in, for how long, and what the database stores of it."""
+
 from datetime import timedelta
 
 import pytest

@@ -1,4 +1,4 @@
-"""CDXJ lines: there and back, foreign lines, broken lines."""
+"""CDXJ lines: round trips, lines of other programs, invalid lines."""
 
 import contextlib
 

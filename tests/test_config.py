@@ -1,3 +1,5 @@
+"""The configuration: defaults, file and environment; invalid values are reported with the remedy."""
+
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,4 @@
-"""CSV is written in one place, and nothing that strangers wrote becomes a formula in it."""
+"""CSV is written in one place, and untrusted text never becomes a formula in it."""
 
 import csv
 import io

@@ -1,3 +1,5 @@
+"""The database: upgrades of every earlier schema, transactions and events."""
+
 import subprocess
 import sys
 import textwrap

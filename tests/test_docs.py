@@ -2,6 +2,7 @@
 links lead somewhere.
 """
 
+import ast
 import importlib.util
 import re
 import shlex
@@ -17,6 +18,7 @@ import typer.main
 from webdepot import errors
 from webdepot.cli import main
 from webdepot.config import config
+from webdepot.web.language.language import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -158,6 +160,8 @@ def _exists(call: str) -> bool:
     rest = words[1:]
     while rest:
         word, rest = rest[0], rest[1:]
+        if word == "--":  # options of another command follow
+            break
         if word.startswith("-"):
             option = next((item for item in command.params if word in item.opts), None)
             if option is None and word != "--help":
@@ -170,6 +174,53 @@ def _exists(call: str) -> bool:
         elif hasattr(command, "commands"):
             return word.isupper()
     return True
+
+
+_COMMAND = re.compile(
+    r"(?<![\w./-])webdepot ((?:--home \S+ )?[a-z]+(?: (?:[a-z-]+|[A-Z_]+|--[a-z-]+|\{\w+\}|\S*/\S*|\"[^\"]*\"))*)"
+)
+
+
+def _texts_of(path: Path) -> Iterator[str]:
+    """The texts of a module, with X for values that are filled in; of other files the lines."""
+    if path.suffix != ".py":
+        yield from path.read_text(encoding="utf-8").splitlines()
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_commands_in_messages_and_pages_exist() -> None:
+    source = ROOT / "src" / "webdepot"
+    paths = [*source.rglob("*.py"), *(source / "web").rglob("*.toml"), *(source / "web").rglob("*.html")]
+    calls = {
+        f"webdepot {found[1]}"
+        for path in paths
+        for text in _texts_of(path)
+        for found in _COMMAND.finditer(text)
+        if '"' not in found[1] or found[1].count('"') % 2 == 0
+    }
+    assert len(calls) > 200
+    assert [call for call in sorted(calls) if not _exists(call)] == []
+
+
+def test_menus_in_texts_exist() -> None:
+    """Paths such as *Select → Sites* consist of labels of the portal."""
+    labels = {text.casefold() for text in load("en").texts.values()}
+    paths = {
+        (page.name, path)
+        for page in HAND_WRITTEN
+        for path in re.findall(r"\*([^*\n]+ → [^*\n]+)\*", page.read_text(encoding="utf-8"))
+    }
+    assert len(paths) > 20
+    assert [
+        (name, path)
+        for name, path in sorted(paths)
+        if not all(part.strip().casefold() in labels for part in path.split(" → "))
+    ] == []
 
 
 def test_wrong_commands_would_be_found() -> None:

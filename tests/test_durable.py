@@ -1,4 +1,4 @@
-"""Durable files: all or nothing, and one holder of a lock at a time."""
+"""Durable files: written completely or not at all, and one holder of a lock at a time."""
 
 import fcntl
 import signal

@@ -57,7 +57,7 @@ REFUSED = {
     r"\bany more\b": "no longer",
     r"\bmade usual\b": "made common",
     r"\bbeside (one another|each other|`|an? (import|harvest|server))": "in parallel, during, alongside",
-    r"\bthe long work\b|\blong work that people\b": "long-running work",
+    r"\blong work\b": "long-running work",
     r"\b(portal|server|process|worker) lives\b": "is alive",
     r"\b(files|text|bytes|hosts) of strangers\b": "untrusted files",
     r"\bby the way back\b": "with the back button",

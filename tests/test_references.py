@@ -1,13 +1,16 @@
 """Docstrings, comments and documents name only modules that exist, so a reader can follow them."""
 
 import ast
+import importlib
 import importlib.util
 import io
 import re
 import tokenize
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,6 +22,7 @@ FILES = [
     path for folder in ("src", "tests", "bench", "fuzz", "scripts") for path in (ROOT / folder).rglob("*.py")
 ]
 FILE = re.compile(r"`([\w/]*[a-z_]\.py)`")
+IMPORT = re.compile(r"^(?:from|import) webdepot\b", re.MULTILINE)
 DOTTED = re.compile(r"`((?:[A-Za-z_]\w*\.)+(?!html|css)[A-Za-z_]\w*)(?:\(\))?`")
 
 
@@ -96,3 +100,60 @@ def test_only_modules_that_exist_are_named(path: Path) -> None:
 )
 def test_a_reference_to_a_module_that_is_gone_is_found(prose: str) -> None:
     assert len(missing_in(prose, frozenset())) == 1
+
+
+def programs_in(path: Path) -> list[ast.Module]:
+    """Programs in string literals, which tests and benchmarks run in other processes."""
+    programs = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and IMPORT.search(node.value):
+            with suppress(SyntaxError):  # a template, or text about code
+                programs.append(ast.parse(node.value))
+    return programs
+
+
+def missing_names(program: ast.Module) -> list[str]:
+    """What a program uses of modules of ours that these do not have."""
+    modules: dict[str, object] = {}
+    missing = []
+    for node in ast.walk(program):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "webdepot":
+            source = importlib.import_module(str(node.module))
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if hasattr(source, alias.name) or importlib.util.find_spec(full) is not None:
+                    modules[alias.asname or alias.name] = getattr(
+                        source, alias.name, None
+                    ) or importlib.import_module(full)
+                else:
+                    missing.append(full)
+    for node in ast.walk(program):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner = modules.get(node.value.id)
+            if isinstance(owner, ModuleType) and not hasattr(owner, node.attr):
+                missing.append(f"{owner.__name__}.{node.attr}")
+    return missing
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench", "scripts", "fuzz"])
+def test_programs_in_strings_use_only_what_exists(folder: str) -> None:
+    """The type checker does not see them."""
+    missing = {
+        str(path.relative_to(ROOT)): names
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != Path(__file__)  # its own wrong examples
+        for program in programs_in(path)
+        if (names := missing_names(program))
+    }
+    assert missing == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from webdepot.services import gone",
+        "from webdepot.services.access import rules\nrules.gone()",
+    ],
+)
+def test_a_name_that_a_program_misses_is_found(text: str) -> None:
+    assert len(missing_names(ast.parse(text))) == 1

@@ -1,3 +1,5 @@
+"""State tables: possible steps, refused steps, and the generated drawing."""
+
 from enum import StrEnum
 
 import pytest
@@ -15,9 +17,9 @@ class Lamp(StrEnum):
 LAMP = Machine(
     noun="lamp",
     steps=(
-        Step(act="hang", before=(), after=Lamp.OFF, words="It hangs."),
-        Step(act="light", before=(Lamp.OFF,), after=Lamp.ON, words="It burns."),
-        Step(act="break", before=(Lamp.OFF, Lamp.ON), after=Lamp.BROKEN, words="Alas."),
+        Step(act="hang", before=(), after=Lamp.OFF, meaning="It hangs."),
+        Step(act="light", before=(Lamp.OFF,), after=Lamp.ON, meaning="It burns."),
+        Step(act="break", before=(Lamp.OFF, Lamp.ON), after=Lamp.BROKEN, meaning="Alas."),
     ),
 )
 

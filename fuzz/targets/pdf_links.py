@@ -21,6 +21,6 @@ def one_input(data: bytes) -> None:
     path.write_bytes(data)
     with path.open("rb") as stream:
         piece = PayloadSlice(descriptor=stream.fileno(), offset=0, size_bytes=len(data))
-        answer = pdf._answer(piece, 1000)
+        answer = pdf._answer({"links": 1000}, piece)
     assert answer.get("error") != "MemoryError", answer
     assert len(answer.get("links", [])) <= 1000

@@ -47,7 +47,7 @@ def line(capture: Capture) -> str:
     }
     present = {name: value for name, value in fields.items() if value}
     # Keys are percent-encoded; if one contained white space after all, the line must still have three parts.
-    key = _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", capture.key)
+    key = _SPACE.sub(lambda match: f"%{ord(match[0]):02x}", capture.key)
     return f"{key} {capture.timestamp} {json.dumps(present)}"
 
 

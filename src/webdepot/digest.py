@@ -97,10 +97,6 @@ def sha1(data: bytes) -> Digest:
     return Digest("sha1", hashlib.sha1(data, usedforsecurity=False).digest())
 
 
-def sha256(data: bytes) -> Digest:
-    return Digest("sha256", hashlib.sha256(data).digest())
-
-
 def of_stream(stream: BinaryIO, algorithm: str = "sha256") -> tuple[Digest, int]:
     """The digest of the rest of the stream, and its size in bytes. Memory: one chunk."""
     hasher = hashlib.new(algorithm, usedforsecurity=False)

@@ -113,7 +113,7 @@ class Harvest:
 
 
 class Hop(StrEnum):
-    """How a URI was found, as the letters of Heritrix's hop path, which existing log tools read."""
+    """How an address was found, as the letters of Heritrix's hop path, which existing log tools read."""
 
     LINK = "L"
     EMBED = "E"
@@ -125,7 +125,7 @@ class Hop(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A URI to fetch, and how it was found."""
+    """An address to fetch, and how it was found."""
 
     url: Url
     via: Url | None = None
@@ -214,7 +214,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One version of one URL, as a line of the capture index (the fields of CDXJ)."""
+    """One version of one address, as a line of the capture index (the fields of CDXJ)."""
 
     key: str
     timestamp: str

@@ -25,7 +25,7 @@ class Step(Generic[State]):
     before: tuple[State, ...]
     """States in which it is possible; empty for the act that creates the thing."""
     after: State
-    words: str
+    meaning: str
     """What happens, in one sentence, for the reference page."""
 
 
@@ -110,17 +110,17 @@ def drawn(machine: Machine[State]) -> Iterator[str]:
     yield from ("```", "")
     if machine.meanings:
         yield from ("| state | meaning |", "|---|---|")
-        yield from (f"| {state.value} | {words} |" for state, words in machine.meanings.items())
+        yield from (f"| {state.value} | {meaning} |" for state, meaning in machine.meanings.items())
         yield ""
     yield from ("| step | from | to | what happens |", "|---|---|---|---|")
     for step in machine.steps:
         before_states = ", ".join(state.value for state in step.before) or "(new)"
-        yield f"| {step.act} | {before_states} | {step.after.value} | {step.words} |"
+        yield f"| {step.act} | {before_states} | {step.after.value} | {step.meaning} |"
     yield ""
 
 
-def _or(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _or(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _id(state: str) -> str:

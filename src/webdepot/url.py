@@ -263,11 +263,11 @@ def _split(url: str) -> _Parts:
     return _Parts(scheme.lower(), authority.rpartition("@")[2], slash + path, query)
 
 
-def _escaped_surrogate(found: re.Match[str]) -> str:
+def _escaped_surrogate(match: re.Match[str]) -> str:
     """A byte that was not UTF-8 (read with `surrogateescape`) as its percent-encoding; any other lone
     surrogate as U+FFFD.
     """
-    code = ord(found[0])
+    code = ord(match[0])
     return f"%{code & 0xFF:02x}" if 0xDC80 <= code <= 0xDCFF else "%ef%bf%bd"
 
 
@@ -326,8 +326,8 @@ def _without_asp_session(path: str, session: re.Pattern[str]) -> str:
     return path
 
 
-def _last(found: Iterable[re.Match[str]]) -> re.Match[str] | None:
-    return next(iter(deque(found, maxlen=1)), None)
+def _last(matches: Iterable[re.Match[str]]) -> re.Match[str] | None:
+    return next(iter(deque(matches, maxlen=1)), None)
 
 
 def _key_query(query: str) -> str:
@@ -384,7 +384,7 @@ def _unescaped(text: str) -> str:
         data = decoded
     else:
         data = _unescaped_deeply(data)
-    return _MUST_ESCAPE.sub(lambda found: f"%{ord(found[0]):02x}", data.decode("latin-1"))
+    return _MUST_ESCAPE.sub(lambda match: f"%{ord(match[0]):02x}", data.decode("latin-1"))
 
 
 def _unescaped_deeply(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Nearest version and neighbours, on the real index, against sorting everything."""
+"""The nearest version and its neighbours on the real index, compared with sorting everything."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from webdepot.access import lookup
+from webdepot.access import fuzzy, lookup
 from webdepot.index.sqlite_captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports.captures import ANY_TIME
@@ -101,3 +101,22 @@ def test_pages_of_the_same_host_are_near_by(index):
 
 def test_timestamps_that_are_no_dates_count_as_the_earliest():
     assert moment_of("99999999999999").year == 1
+
+
+def test_an_address_is_shortened_from_its_end():
+    assert list(fuzzy.shorter_queries("http://a.example/doku.php?id=elbe&do=diff&rev=7")) == [
+        "http://a.example/doku.php?id=elbe&do=diff",
+        "http://a.example/doku.php?id=elbe&rev=7",
+        "http://a.example/doku.php?do=diff&rev=7",
+        "http://a.example/doku.php?id=elbe",
+        "http://a.example/doku.php?do=diff",
+        "http://a.example/doku.php?rev=7",
+        "http://a.example/doku.php",
+    ]
+    assert list(fuzzy.shorter_queries("http://a.example/?p=sea;a=log")) == [
+        "http://a.example/?p=sea",
+        "http://a.example/?a=log",
+        "http://a.example/",
+    ]
+    assert list(fuzzy.shorter_queries("http://a.example/x?" + "a&" * 20)) == ["http://a.example/x"]
+    assert list(fuzzy.shorter_queries("http://a.example/x")) == []

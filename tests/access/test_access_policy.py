@@ -1,4 +1,4 @@
-"""The gate of access against a slow reference that spells the order out."""
+"""The access gate, compared with a slow reference that writes out the order of the rules."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path

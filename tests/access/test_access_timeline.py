@@ -1,4 +1,4 @@
-"""Calendar and spark line against counting by hand."""
+"""Calendar and sparkline, compared with counting by hand."""
 
 from collections import Counter
 from itertools import groupby

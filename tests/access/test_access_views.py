@@ -95,6 +95,12 @@ def test_rss_of_all_versions_and_broken_ones_are_feeds():
     assert isinstance(broken, Feed) and broken.title.startswith("A") and broken.entries[0].title == "x"
 
 
+def test_a_feed_with_a_style_sheet_is_a_feed():
+    styled = b'<?xml-stylesheet type="text/css" href="http://a.example/css.php?s=feed"?><rss><channel><title>News</title></channel></rss>'
+    view = xml_view.view_of(styled, PAGE)
+    assert isinstance(view, Feed) and view.title == "News"
+
+
 def test_links_of_a_feed_lead_to_web_pages_only():
     view = xml_view.view_of(b"<rss><channel><link>javascript:alert(1)</link></channel></rss>", PAGE)
     assert isinstance(view, Feed) and view.url == ""

@@ -1,4 +1,4 @@
-"""Two versions taken apart and laid beside each other."""
+"""The comparison of two versions of a page."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The query language: what is understood, what is refused with its place, and that nothing crashes."""
+"""The query language: what is accepted, what is refused and at which position, and that nothing crashes."""
 
 import pytest
 from hypothesis import example, given, settings

@@ -21,11 +21,11 @@ def test_progress_has_units_and_says_what_goes_on() -> None:
         note="in the browser: https://a.example/",
     )
     assert "".join(_pieces(progress, 65)) == (
-        "Harvesting: 12 pages · 64 documents · 75 waiting · 3.4 MB · 4.1 documents/s · 2 failed · 1:05"
+        "Harvesting: 12 pages · 64 documents · 75 addresses waiting, 2 failed · 3.4 MB · 4.1 documents/s · 1:05"
         "  in the browser: https://a.example/"
     )
     first = Progress(phase=Phase.HARVEST, done=1, pages=1, waiting=20_553)
-    assert "".join(_pieces(first, 1)) == "Harvesting: 1 page · 1 document · 20,553 waiting · 0:01"
+    assert "".join(_pieces(first, 1)) == "Harvesting: 1 page · 1 document · 20,553 addresses waiting · 0:01"
     assert _pieces(Progress(phase=Phase.EXPORT, done=0, total=1), 1)[1] == "0 of 1 address · 0:01"
     assert "".join(_pieces(Progress(phase=Phase.INDEX, done=2, total=5), 7200)) == (
         "Indexing: 2 of 5 containers · 2:00:00"
@@ -61,6 +61,8 @@ def test_browser_alone_means_always() -> None:
     assert with_browser_mode(["archive", "--browser", "https://a.example/"])[1] == "--browser=always"
     assert with_browser_mode(["archive", "x", "--browser"])[2] == "--browser=always"
     given = ["archive", "--browser", "auto", "https://a.example/"]
+    assert with_browser_mode(given) == given
+    given = ["--home", "/srv/h", "harvester", "--browser"]  # has no modes
     assert with_browser_mode(given) == given
 
 

@@ -1,4 +1,4 @@
-"""The page of machines: who lives, what died, and who took over."""
+"""The page of machines: which processes are alive, which died, and who took over."""
 
 import itertools
 import re

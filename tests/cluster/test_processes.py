@@ -1,4 +1,4 @@
-"""Background programs: they are found again, ended with all they started, and never mistaken for others."""
+"""Background programs: they are found again, ended together with all processes that they started, and never confused with others."""
 
 import json
 import os

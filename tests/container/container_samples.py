@@ -1,4 +1,4 @@
-"""Foreign containers in every form, by hand and by warcio: what libraries really have on their shelves."""
+"""Containers of other programs in every form, written by hand and by warcio, as libraries have them."""
 
 import gc
 import gzip

@@ -1,4 +1,4 @@
-"""Damage of every form is located and passed over, whatever the bytes; large records are read alike."""
+"""Damage of every form is located and skipped, whatever the bytes; large records are read in the same way."""
 
 import io
 import zlib

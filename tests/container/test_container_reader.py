@@ -1,4 +1,4 @@
-"""Every form is read alike, by iteration and by place."""
+"""Every form gives the same records, by iteration and by location."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Containers that cannot be read at a place become ones that can, with the same records."""
+"""Containers that cannot be read by location are rewritten so that they can, with the same records."""
 
 import gzip
 import io

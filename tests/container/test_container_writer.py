@@ -1,4 +1,4 @@
-"""What we write is read alike by every reader, in files that roll when they are full."""
+"""Every reader reads the same from what we write; a new file is started when one is full."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""HAR files become captures of their dates; what cannot is named, and hostile files stop early."""
+"""HAR files become captures of their dates; entries that cannot are listed, and hostile files are refused early."""
 
 import base64
 import gzip

@@ -1,111 +1,22 @@
-"""The contract of `CaptureIndex`, run on every implementation. A model in plain Python defines the right results."""
+"""The contract of `CaptureIndex`, run on every implementation: how captures are found and listed."""
 
-import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from capture_indexes import ENGINES, capture, empty, find_digest
 from webdepot import times
 from webdepot.digest import sha1
-from webdepot.index.postgresql_captures import PostgresqlCaptureIndex
-from webdepot.index.sqlite_captures import SqliteCaptureIndex
-from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.model import EVERYTHING, RecordKind
 from webdepot.ports.captures import place_of
-from webdepot.times import Period
 from webdepot.url import key as key_of
-
-ENGINES = ["sqlite", "postgresql"]
-
-
-@pytest.fixture(scope="module")
-def on_server(databases):
-    """An index on PostgreSQL for all tests of this module: to make its tables takes longer than most tests."""
-    made = PostgresqlCaptureIndex(databases.create(), partitions=4)
-    yield made
-    made.close()
-
-
-def make(engine, request, folder):
-    """An empty index."""
-    if engine == "sqlite":
-        return SqliteCaptureIndex(folder / "captures.db")
-    index = request.getfixturevalue("on_server")
-    for name, _ in index.containers():
-        index.remove(name)
-    assert (index.total(), dict(index.years()), list(index.scan("", "\U0010ffff"))) == (0, {}, [])
-    return index
 
 
 @pytest.fixture(params=ENGINES)
 def index(request, tmp_path):
-    made = make(request.param, request, tmp_path)
-    yield made
-    made.close()
-
-
-def capture(
-    url="http://example.org/",
-    timestamp="20200101000000",
-    *,
-    container="a.warc.gz",
-    offset=0,
-    body=b"x",
-    **changed,
-):
-    values = {
-        "key": key_of(url),
-        "timestamp": timestamp,
-        "url": url,
-        "kind": RecordKind.RESPONSE,
-        "status": 200,
-        "mime": "text/html",
-        "digest": str(sha1(body)),
-        "location": Location(container=container, offset=offset, length=100),
-    }
-    return Capture(**{**values, **changed})
-
-
-def find_digest(index, digest, url):
-    (found,) = index.find_digests([(digest, url)])
-    return found
-
-
-def test_captures_of_a_container_and_what_it_alone_has(index):
-    both = [capture(body=b"both"), capture("http://b.org/", body=b"alone", offset=1)]
-    index.add("a.warc.gz", both, collection="one")
-    again = capture(timestamp="20210101000000", container="b.warc.gz", body=b"both")
-    repeated = capture(
-        "http://b.org/",
-        "20220101000000",
-        container="b.warc.gz",
-        offset=1,
-        body=b"alone",
-        kind=RecordKind.REVISIT,
-    )
-    index.add("b.warc.gz", [again, repeated], collection="two")
-    assert list(index.of_container("a.warc.gz")) == [("one", found) for found in both]
-    assert list(index.of_container("unknown")) == []
-    assert (index.only_in("a.warc.gz"), index.only_in("b.warc.gz")) == ([str(sha1(b"alone"))], [])
-
-
-def test_a_replaced_capture_is_not_a_version_but_still_there(index):
-    error, other = capture(status=503, body=b"later"), capture(timestamp="20200102000000", offset=5)
-    better = capture(timestamp="20200103000000", container="patch.warc.gz", body=b"whole")
-    index.add("a.warc.gz", [error, other], collection="one")
-    index.add("patch.warc.gz", [better], collection="one")
-    index.replace([error])
-    assert [(one.timestamp, one.replaced) for one in index.versions(error.key)] == [
-        ("20200101000000", True),
-        ("20200102000000", False),
-        ("20200103000000", False),
-    ]
-    assert [tally.count for tally in index.tally(error.key, digits=0)] == [2]
-    assert [tally.count for tally in index.tally(error.key, digits=8, changes=True)] == [1, 1]
-    assert find_digest(index, str(sha1(b"later")), error.url).replaced
-    index.add("a.warc.gz", [error, other], collection="one")
-    assert not any(one.replaced for one in index.versions(error.key))
+    with closing(empty(request.param, request, tmp_path)) as made:
+        yield made
 
 
 def test_a_capture_comes_back_as_it_went_in(index):
@@ -213,35 +124,6 @@ def test_of_one_second_the_capture_written_last_is_given(index):
     assert list(index.versions(key)) == [redirect, page]
 
 
-def test_adding_a_container_again_replaces_it(index):
-    index.add("a.warc.gz", [capture(), capture("http://gone.org/", offset=1)], collection="c")
-    index.add("b.warc.gz", [capture(container="b.warc.gz")], collection="c")
-    assert index.add("a.warc.gz", [capture(status=404)], collection="d") == 1
-    assert [(found.location.container, found.status) for found in index.versions("org,example)/")] == [
-        ("a.warc.gz", 404),
-        ("b.warc.gz", 200),
-    ]
-    assert list(index.scan("org,gone)", "org,gone*")) == []
-    assert index.count("org,example)/", collection="c") == index.count("org,example)/", collection="d") == 1
-    index.remove("a.warc.gz")
-    assert list(index.containers()) == [("b.warc.gz", 1)]
-    assert index.total() == 1
-
-
-def test_a_container_without_captures_is_known(index):
-    index.add("empty.warc.gz", [], collection="c")
-    assert list(index.containers()) == [("empty.warc.gz", 0)]
-
-
-def test_a_record_named_twice_is_one_capture(index):
-    pages = [capture(f"http://{number}.org/", offset=number) for number in range(5)]
-    assert (
-        index.add("a.warc.gz", [*pages, capture("http://3.org/", offset=3, status=404)], collection="c") == 5
-    )
-    assert [one.status for one in index.scan("org,3)", "org,3*")] == [404]
-    assert (index.total(), dict(index.years())) == (5, {2020: 5})
-
-
 def test_very_long_addresses_are_found_and_listed(index):
     long = [f"http://example.org/{'a' * 4000}{end}" for end in ("", "x", "\u20ac" * 900)]
     urls = ["http://example.org/", f"http://example.org/{'a' * 1950}", *long, "http://example.org/b"]
@@ -262,36 +144,6 @@ def test_very_long_addresses_are_found_and_listed(index):
         list(index.scan(key_of(long[1]), "org,example)/b"))
         == [one for one in found if one.key >= key_of(long[1])][:-1]
     )
-
-
-def test_writers_of_several_containers_and_of_the_same_one_do_not_disturb_each_other(index):
-    failures: list = []
-
-    def write(writer):
-        try:
-            for number in range(6):
-                for name in (f"own{writer}.warc.gz", "shared.warc.gz"):
-                    pages = [
-                        capture(f"http://{at}.org/", f"20{10 + at % 4}0101000000", container=name, offset=at)
-                        for at in range(5 + number)
-                    ]
-                    index.add(name, pages, collection=f"c{(writer + number) % 2}")
-                    if number == 3:
-                        index.remove(name)
-        except BaseException as error:
-            failures.append(error)
-
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert failures == []
-    assert dict(index.containers()) == dict.fromkeys(
-        ["shared.warc.gz", *(f"own{n}.warc.gz" for n in range(4))], 10
-    )
-    assert index.total() == sum(index.years().values()) == len(list(index.scan("", "\U0010ffff"))) == 50
-    assert sum(index.years("c0").values()) + sum(index.years("c1").values()) == 50
 
 
 def test_closed_periods_are_as_if_there_were_nothing(index):
@@ -343,20 +195,6 @@ def test_closed_periods_are_as_if_there_were_nothing(index):
         assert index.closest(key, "2014", collection=collection, spans=()) is None
         assert index.tally(key, digits=4, collection=collection, spans=()) in ((), [])
         assert list(index.scan("org,", "org-", collection=collection, spans=())) == []
-
-
-def test_a_failure_in_the_middle_leaves_the_index_as_it_was(index):
-    index.add("a.warc.gz", [capture()], collection="c")
-
-    def broken():
-        yield capture(status=404)
-        raise ValueError("the container ends here")
-
-    with pytest.raises(ValueError, match="ends here"):
-        index.add("a.warc.gz", broken(), collection="d")
-    assert index.first("org,example)/").status == 200
-    assert index.count("org,example)/", collection="c") == 1
-    assert index.add("a.warc.gz", [capture(status=404)], collection="d") == 1
 
 
 def test_duplicates_are_found_by_digest_first_of_the_same_address(index):
@@ -415,22 +253,6 @@ def test_newest_shows_each_html_page_once(index):
     assert [found.timestamp for found in index.newest(2)] == ["20200105000000", "20200104000000"]
 
 
-def test_captures_are_counted_by_year_and_collection(index):
-    old, new = capture(timestamp="20031231235959"), capture(timestamp="20040101000000", offset=1)
-    index.add("a.warc.gz", [old, new], collection="one")
-    index.add(
-        "b.warc.gz", [capture("http://b.org/", "20040101000000", container="b.warc.gz")], collection="two"
-    )
-    assert dict(index.years()) == {2003: 1, 2004: 2}
-    assert dict(index.years("two")) == {2004: 1}
-    assert dict(index.years("three")) == {}
-    index.add("a.warc.gz", [new], collection="two")  # added again, in another collection
-    assert dict(index.years("one")) == {}
-    assert dict(index.years("two")) == dict(index.years()) == {2004: 2}
-    index.remove("b.warc.gz")
-    assert dict(index.years()) == {2004: 1}
-
-
 def test_many_captures_of_one_key_stream_in_order(index):
     started = datetime(2020, 1, 1, tzinfo=UTC)
     made = [
@@ -457,137 +279,3 @@ def test_many_captures_of_one_key_stream_in_order(index):
     assert list(index.scan("org,", "org-", collection="d")) == [found[0], found[-1]]
     assert index.count(key) == index.count(key, collection="c") == 2500
     assert index.count(key, collection="d") == 0
-
-
-def test_an_iterator_survives_writing_and_other_threads(index):
-    index.add(
-        "a.warc.gz",
-        [
-            capture(timestamp=f"202001010{at // 600:01d}{at % 600 // 60:02d}{at % 60:02d}", offset=at)
-            for at in range(1500)
-        ],
-        collection="c",
-    )
-    half_read = index.versions("org,example)/")
-    first = next(half_read)
-    index.add("b.warc.gz", [capture("http://b.org/", container="b.warc.gz")], collection="c")
-    rest: list = []
-    thread = threading.Thread(target=lambda: rest.extend(half_read))
-    thread.start()
-    thread.join()
-    assert len([first, *rest]) == 1500
-
-
-def test_threads_read_while_one_writes(index):
-    index.add("0.warc.gz", [capture(container="0.warc.gz")], collection="c")
-    failures: list = []
-    done = threading.Event()
-
-    def read():
-        try:
-            while not done.is_set():
-                assert index.closest("org,example)/", "2020") is not None
-                # A container is there with all of its captures or not at all.
-                assert index.total() % 10 == 1
-        except BaseException as error:
-            failures.append(error)
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
-    for number in range(1, 20):
-        name = f"{number}.warc.gz"
-        index.add(
-            name,
-            [capture(f"http://{number}.org/{at}", container=name, offset=at) for at in range(10)],
-            collection="c",
-        )
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert failures == []
-
-
-# --- against a model ---
-
-KEYS = ["http://a.org/", "http://a.org/b", "http://a.org:81/", "http://b.a.org/", "http://b.org/"]
-COLLECTIONS = ["one", "two"]
-seconds = st.integers(0, 12).map(lambda second: f"202001010000{second:02d}")
-contents = st.lists(st.tuples(st.sampled_from(KEYS), seconds), max_size=8)
-holdings = st.lists(
-    st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from(COLLECTIONS), contents),
-    min_size=1,
-    max_size=5,
-)
-
-
-questions = {
-    "held": holdings,
-    "url": st.sampled_from(KEYS),
-    "asked": seconds,
-    "collection": st.sampled_from([EVERYTHING, *COLLECTIONS, "none"]),
-    "limit": st.one_of(st.none(), st.integers(0, 6)),
-}
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(**questions)
-def test_every_answer_is_that_of_the_model(tmp_path_factory, **question):
-    check_answers(SqliteCaptureIndex(tmp_path_factory.mktemp("model") / "captures.db"), **question)
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(**questions)
-def test_every_answer_of_postgresql_is_that_of_the_model(request, tmp_path, **question):
-    check_answers(make("postgresql", request, tmp_path), **question)
-
-
-def check_answers(index, held, url, asked, collection, limit):
-    model: dict = {}
-    for container, kept_in, found in held:
-        captures = [
-            capture(one, when, container=container, offset=offset) for offset, (one, when) in enumerate(found)
-        ]
-        assert index.add(container, captures, collection=kept_in) == len(captures)
-        # First added keeps its place in the order.
-        model[container] = (kept_in, captures)
-    numbers = {container: number for number, container in enumerate(model)}
-    rows = sorted(
-        (
-            found
-            for kept_in, captures in model.values()
-            for found in captures
-            if collection in (EVERYTHING, kept_in)
-        ),
-        key=lambda found: (
-            found.key,
-            found.timestamp,
-            numbers[found.location.container],
-            found.location.offset,
-        ),
-    )
-    key = key_of(url)
-    own = [found for found in rows if found.key == key]
-
-    assert list(index.versions(key, collection=collection, limit=limit)) == own[:limit]
-    period = Period(datetime(2020, 1, 1, 0, 0, 3, tzinfo=UTC), datetime(2020, 1, 1, 0, 0, 8, tzinfo=UTC))
-    assert list(index.versions(key, period=period, collection=collection)) == [
-        one for one in own if times.from_timestamp(one.timestamp) in period
-    ]
-    assert index.count(key, collection=collection) == len(own)
-    assert (
-        list(index.scan("org,a)", "org,a-", collection=collection, limit=limit))
-        == [one for one in rows if "org,a)" <= one.key < "org,a-"][:limit]
-    )
-    assert list(index.scan(key, key + " ", collection=collection)) == own
-    last_of = {one.timestamp: one for one in own}
-    stamps = sorted(last_of)
-    earlier, later = [one for one in stamps if one < asked], [one for one in stamps if one > asked]
-    assert index.before(key, asked, collection=collection) == (last_of[earlier[-1]] if earlier else None)
-    assert index.after(key, asked, collection=collection) == (last_of[later[0]] if later else None)
-    assert index.first(key, collection=collection) == (last_of[stamps[0]] if stamps else None)
-    assert index.last(key, collection=collection) == (last_of[stamps[-1]] if stamps else None)
-    nearest = min(stamps, key=lambda one: (times.gap_s(one, asked), one), default=None)
-    assert index.closest(key, asked, collection=collection) == (last_of[nearest] if nearest else None)
-    assert index.total() == sum(len(captures) for _, captures in model.values())
-    index.close()

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from depot_samples import Clock, content_of
+from depot_samples import content_of
 
+from clocks import MovedClock
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.model import Package
@@ -13,12 +14,12 @@ from webdepot.services.depot import deposit, storage_places
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 @pytest.fixture
-def archive(home: Path, clock: Clock):
+def archive(home: Path, clock: MovedClock):
     with Archive.open(home, agent="test", clock=clock) as opened:
         yield opened
 

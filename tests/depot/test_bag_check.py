@@ -1,5 +1,5 @@
 """Bags of others, BagIt 0.93 to 1.0: each kind of fault has its own code and sentence. The cases follow those of
-the conformance suite of the Library of Congress, written anew here.
+the conformance suite of the Library of Congress, rewritten here.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Copies in several places: filled, audited, repaired; all damage is found, and repaired if one good copy is
+"""Copies in several places are filled, audited and repaired; all damage is found, and repaired if one good copy is
 left.
 """
 
@@ -90,7 +90,7 @@ def test_what_is_whole_stays_as_it_is(archive, second, clock, tmp_path):
         if path.is_file() and "second" in str(path)
     }
     assert audit.audit(archive).counts == {}, "nothing is due yet"
-    clock.days_later(91)
+    clock.pass_days(91)
     report = audit.audit(archive)
     assert report.counts == {AuditOutcome.WHOLE: 4}, (
         "the package and the register of decisions, in two places"
@@ -187,7 +187,7 @@ def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
     (tmp_path / "second").rename(tmp_path / "unmounted")
     (tmp_path / "second").mkdir()
     missed = keep_site(2)
-    clock.days_later(91)
+    clock.pass_days(91)
     report = audit.audit(archive)
     assert report.counts == {AuditOutcome.WHOLE: 2, AuditOutcome.AWAY: 1}
     assert any("The place second cannot be reached" in alarm for alarm in report.alarms)
@@ -198,7 +198,7 @@ def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
         assert copies.find(connection, "second", missed.id).state is CopyState.WAITING
     (tmp_path / "second").rmdir()
     (tmp_path / "unmounted").rename(tmp_path / "second")
-    clock.days_later(1)
+    clock.pass_days(1)
     report = audit.audit(archive)
     assert (report.filled.copied, report.counts, report.alarms) == (1, {AuditOutcome.WHOLE: 1}, [])
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
@@ -210,8 +210,8 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
     kept = []
     for number in range(1, 6):
         kept.append(keep_site(number))
-        clock.days_later(1)
-    clock.days_later(100)
+        clock.pass_days(1)
+    clock.pass_days(100)
     first = audit.audit(archive, limit_bytes=1)
     assert 1 <= sum(first.counts.values()) <= archive.config.depot.audit_threads + 1
     assert first.left == 5 - sum(first.counts.values())

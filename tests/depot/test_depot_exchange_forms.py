@@ -1,6 +1,4 @@
-"""Packages exported as bags, WACZ, ZIP and OCFL and checked by other tools; submissions taken in once, or
-refused with reasons.
-"""
+"""Packages exported as bags, WACZ, ZIP and OCFL and checked by other tools; submissions ingested once, or refused with reasons."""
 
 import io
 import json

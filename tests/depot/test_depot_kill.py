@@ -1,4 +1,4 @@
-"""kill -9 during deposit, copy, audit and repair: nothing acknowledged is lost, and the log is true."""
+"""kill -9 during deposit, copy, audit and repair: nothing acknowledged is lost, and the log agrees with the files."""
 
 import os
 import random

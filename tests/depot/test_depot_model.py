@@ -5,6 +5,7 @@ Invariant: what one place still has whole is whole everywhere after an audit; ex
 reported as lost.
 """
 
+import hashlib
 import shutil
 import tempfile
 from datetime import UTC, datetime
@@ -180,7 +181,7 @@ class Depot(RuleBasedStateMachine):
                     self.read(folder / f"v{head}" / "inventory.json.sha256"),
                 ]
                 data = self.read(beside / "inventory.json")
-                if data is None or objects.digest.sha256(data).value.hex() != self.known[identifier]:
+                if data is None or hashlib.sha256(data).hexdigest() != self.known[identifier]:
                     continue
                 if any(
                     line is not None and line.split() == [self.known[identifier].encode(), b"inventory.json"]
@@ -195,9 +196,7 @@ class Depot(RuleBasedStateMachine):
                     self.read(self.stores[place].root / layout.folder_of(identifier) / path)
                     for place in PLACES
                 ]
-                if not any(
-                    data is not None and objects.digest.sha256(data).value.hex() == value for data in found
-                ):
+                if not any(data is not None and hashlib.sha256(data).hexdigest() == value for data in found):
                     return False
         return True
 

@@ -5,8 +5,8 @@ party can check.
 import json
 
 import pytest
-from depot_samples import Portal
 
+from portal_client import Portal
 from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.depot.copies import CopyState
@@ -118,6 +118,6 @@ def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path
     object.__setattr__(archive.config.depot, "virus_scanner", "true")
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)
-    clock.days_later(100)
+    clock.pass_days(100)
     levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["integrity"] == 2, "every copy is overdue"

@@ -3,10 +3,11 @@
 import io
 
 import pytest
-from depot_samples import ask, write_warc
+from depot_samples import write_warc
 from PIL import Image
 from warcio.archiveiterator import ArchiveIterator
 
+from portal_client import ask
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, migration_tools, package, tombstone
@@ -114,10 +115,10 @@ def test_a_hold_forbids_it_until_it_is_released(archive, kept, scope):
 def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
     kept = keep_site(1, when=clock())
     withdrawal.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law", years=10)
-    clock.days_later(9 * 365)
+    clock.pass_days(9 * 365)
     with pytest.raises(NotPermitted, match="Law"):
         withdrawal.withdraw(archive, kept.id, reason="x", approved_by="Piet")
-    clock.days_later(2 * 365)
+    clock.pass_days(2 * 365)
     with archive.database.reading() as connection:
         from webdepot.depot import holds
 

@@ -1,5 +1,5 @@
 """OCFL objects of others, 1.0 and 1.1: each rule that files can break has its code. The cases follow the fixtures
-of the OCFL editors, written anew here, and add the codes that those do not cover.
+of the OCFL editors, rewritten here, and add the codes that those do not cover.
 """
 
 import copy

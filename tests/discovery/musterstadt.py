@@ -1,4 +1,4 @@
-"""The university of Musterstadt: five cases, guests, look-alikes and a shared cloud, all on loopback."""
+"""The university of Musterstadt: five sectors, guests, look-alikes and a shared cloud, all on loopback."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ MEMBERS = {
     "tagung-muster.example": 2,
     "archiv-muster.example": 3,
 }
-"""What can be found from the root by links, with its case."""
+"""What can be found from the root by links, with its sector."""
 STRANGERS = {"partner.example", "verein.example", "uni-musterstad.example", "laden.example", "hotel.example"}
 
 

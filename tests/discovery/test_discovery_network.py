@@ -1,4 +1,4 @@
-"""Discovery on the closed network: profile, five cases, reasons, corrections, curators' decisions."""
+"""Discovery on the closed network: profile, five sectors, reasons, corrections, curators' decisions."""
 
 import json
 

@@ -9,9 +9,11 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed: make install-test")
 
+from bench.server_programs import free_port
+from bench.server_programs import running as running_programs
+
 from dask_cluster import running_cluster
-from webdepot.cluster import dask_programs, processes
-from webdepot.cluster.free_ports import free_port
+from webdepot.cluster import dask_programs
 from webdepot.engine import dask_engine
 from webdepot.engine.dask_engine import DaskEngine
 from webdepot.errors import RemoteError
@@ -65,9 +67,7 @@ def test_batch_reads_containers_as_a_dask_worker_also_after_the_scheduler_was_aw
     engine = DaskEngine(dask_programs.address_of(port))
     try:
         for number in range(2):
-            with processes.running(
-                tmp_path / f"scheduler-{number}", dask_programs.scheduler(port)
-            ) as running:
+            with running_programs(tmp_path / f"scheduler-{number}", dask_programs.scheduler(port)) as running:
                 assert results(engine) == [1]
                 running.kill("dask-scheduler")
             engine.close()

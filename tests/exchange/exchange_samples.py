@@ -1,4 +1,4 @@
-"""Samples for tests of exchange: WARC files written by hand, catalogues in rows."""
+"""Samples for tests of exchange: WARC files written by hand, catalogues inserted as rows."""
 
 import base64
 import gzip

@@ -2,7 +2,7 @@
 own checks always.
 
 The folder has `driver.xsd` (imports all public schemas) and `lza-regbib.sch`. The schemas of xepicur and of
-provenance are not public any more; two small ones of our own stand beside this file.
+provenance are no longer public; two small ones of our own are beside this file.
 """
 
 import os

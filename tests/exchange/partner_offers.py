@@ -1,4 +1,4 @@
-"""What partners of the tests offer, and what is looked at behind a run."""
+"""What partners in tests offer, and what is checked after a run."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -7,9 +7,10 @@ from exchange_samples import record
 from lxml import etree
 from partner_doubles import Desk, Offer, put
 
+from catalogue_records import all_records
 from webdepot.archive import Archive
 from webdepot.container import locations
-from webdepot.exchange import catalogue, partners, urn
+from webdepot.exchange import partners, urn
 from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata import lmer
 from webdepot.services.exchange import oai_harvest, partner_admin, partner_ingest
@@ -83,7 +84,7 @@ def add(archive: Archive, partner: Desk, **more) -> None:
 def state(archive: Archive) -> tuple[dict[str, int], int, int]:
     """Records of the partner by state, records of the catalogue, containers on the shelf."""
     with archive.database.reading() as connection:
-        records = sum(1 for _ in catalogue.iter_all(connection))
+        records = sum(1 for _ in all_records(connection))
         return partners.tally(connection, "p"), records, locations.totals(connection)[0]
 
 

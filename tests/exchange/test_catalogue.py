@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from catalogue_records import all_records
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.depot.ocfl import objects
@@ -22,7 +23,7 @@ from webdepot.services.depot import withdrawal
 
 def records(archive: Archive) -> dict[str, CatalogueRecord]:
     with archive.database.reading() as connection:
-        return {record.key: record for record in catalogue.iter_all(connection)}
+        return {record.key: record for record in all_records(connection)}
 
 
 @pytest.fixture

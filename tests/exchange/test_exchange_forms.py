@@ -1,4 +1,4 @@
-"""Objects out and in as UOF; the same OAI answers from a depot that was rebuilt; ZIP64."""
+"""Objects exported and imported as UOF; the same OAI answers from a depot that was rebuilt; ZIP64."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""The provider as partners meet it: over HTTP, with the clients that others wrote; URNs, front pages,
+"""The provider as partners use it: over HTTP, with clients of other projects; URNs, front pages,
 transfer objects.
 """
 

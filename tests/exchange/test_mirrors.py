@@ -1,4 +1,4 @@
-"""Folders of offline browsers become captures of a web site, with the addresses and dates that the folder tells."""
+"""Folders of offline browsers become captures of a web site, with the addresses and dates that the folder contains."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Objects that are not web sites: theses, articles, pictures and folders, in bags, OCFL objects, ZIP and tar files
+"""Objects that are not web sites: theses, articles, images and folders, in bags, OCFL objects, ZIP and tar files
 or loose, become packages that are described, found, shown and kept whole.
 """
 

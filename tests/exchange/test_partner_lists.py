@@ -1,4 +1,4 @@
-"""Harvesting the list of a partner: foreign providers, patience, lists that break, pages that cannot be read."""
+"""Harvesting the list of a partner: other providers, retries, interrupted lists, pages that cannot be read."""
 
 import os
 import signal

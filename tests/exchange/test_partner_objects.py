@@ -1,4 +1,4 @@
-"""Taking in what partners offer: loose sites, articles, theses, what changes, what breaks off and goes on."""
+"""Ingest of what partners offer: loose sites, articles, theses, changed objects, interrupted transfers."""
 
 import hashlib
 import io
@@ -242,6 +242,28 @@ def test_a_transfer_url_that_is_gone(archive, partner):
     add(archive, partner)
     oai_harvest.harvest(archive, "p")
     assert partner_ingest.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+
+
+def test_a_withdrawal_that_cannot_be_applied_waits_until_it_can(archive, partner):
+    offer = website()
+    put(partner, [offer])
+    add(archive, partner)
+    oai_harvest.harvest(archive, "p")
+    partner_ingest.ingest(archive, "p")
+    partner.answers["/oai"] = lambda arguments, headers: (
+        200,
+        {},
+        page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"),
+    )
+    oai_harvest.harvest(archive, "p")
+    depot = archive.home / "depot"
+    depot.rename(archive.home / "away")
+    failed = partner_ingest.ingest(archive, "p")
+    assert (failed.withdrawn, list(failed.refused)) == ([], ["oai:p.example:WD1-1"])
+    assert records.get(archive, offer.levels[-1].urn).withdrawn_at is None
+    (archive.home / "away").rename(depot)
+    assert partner_ingest.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    assert records.get(archive, offer.levels[-1].urn).withdrawn_at is not None
 
 
 def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner):

@@ -1,4 +1,4 @@
-"""Objects that are not what the record says: each is refused with its own words, and nothing of it stays."""
+"""Objects that are not what the record says: each is refused with its own reason, and nothing of it stays."""
 
 import io
 import warnings

@@ -1,5 +1,5 @@
-"""Objects in UOF that somebody brings by hand: files of any kind become a package that is kept, described,
-found, shown and handed on.
+"""Objects in UOF that a person imports: files of any kind become a package that is kept, described,
+found, shown and exported.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
 """A child of a guard for its tests: looks at several files at a time, if it may, and never ends with some of
-them, whether it takes time or memory. It keeps the memory of others for ever.
+them, whether it takes time or memory. It keeps the memory of others permanently.
 """
 
 import sys

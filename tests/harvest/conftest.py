@@ -1,4 +1,4 @@
-"""Fixtures of the harvest room."""
+"""Fixtures for tests of the component `harvest`."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One URL fetched with the real fetcher, and certificates for servers of tests."""
+"""One address fetched with the real fetcher, and certificates for servers of tests."""
 
 import datetime
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason at the end."""
+"""Whole crawls against real servers: complete, each page once, polite, recoverable, and ended with a reason."""
 
 import asyncio
 import io

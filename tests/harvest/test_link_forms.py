@@ -169,7 +169,23 @@ XML = {
     "RSS description": (
         "<rss><channel><item><description>&lt;img src=/x.png&gt;</description></item></channel></rss>",
         "x.png",
-        E,
+        X,
+    ),
+    "link in RSS description": (
+        "<rss><channel><item><description>&lt;a href=/x&gt;x&lt;/a&gt;</description></item></channel></rss>",
+        "x",
+        L,
+    ),
+    "Atom content": (
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><content type='html'>&lt;img src=/x.png&gt;</content></entry></feed>",
+        "x.png",
+        X,
+    ),
+    "XHTML in Atom content": (
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'>"
+        "<p><img src='/x.png'/></p></div></content></entry></feed>",
+        "x.png",
+        X,
     ),
     "RSS image": ("<rss><channel><image><url>/x.png</url></image></channel></rss>", "x.png", E),
     "Atom link": (

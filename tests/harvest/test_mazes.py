@@ -1,6 +1,4 @@
-"""Crawls of sites that invent addresses and pages without end: they end by themselves, and a site that has so many
-pages is taken whole.
-"""
+"""Crawls of sites that invent addresses and pages without end: they end by themselves, and a site that really has that many pages is harvested completely."""
 
 import random
 import re

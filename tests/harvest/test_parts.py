@@ -5,6 +5,7 @@ from which a frontier is built again.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -15,14 +16,15 @@ from databases import Databases, address_of
 from webdepot.database import Database
 from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData
-from webdepot.harvest import frontier
+from webdepot.harvest import frontier, order_file
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.parts import part_rows, part_statements, server_rows
+from webdepot.harvest.order_file import Order, OrderVerb
+from webdepot.harvest.parts import database_link, part_rows, part_statements, server_rows
 from webdepot.harvest.parts.database_link import DatabaseLink
 from webdepot.harvest.parts.journal import Journal
 from webdepot.harvest.parts.leased_servers import LeasedServers
 from webdepot.harvest.parts.objects import PartObjects
-from webdepot.harvest.parts.part_rows import PartLease, PartLost, PartState
+from webdepot.harvest.parts.part_rows import Look, PartLease, PartLost, PartState
 from webdepot.harvest.parts.part_statements import Beat
 from webdepot.harvest.tables import handed_links, parts, servers
 from webdepot.model import Candidate
@@ -64,6 +66,12 @@ def save(database: Database, lease: PartLease, number: int, **links: object) -> 
 def renew(database: Database, lease: PartLease) -> Beat:
     with closing(database.line()) as line:
         return part_statements.renew(line, lease, lease_s=60, after_order=0, known=())
+
+
+def order(database: Database, verb: OrderVerb) -> None:
+    given = Order(number=0, verb=verb, at=datetime.now(UTC), by="Ada", reason="", urls=(), changes={})
+    with database.transaction() as connection:
+        part_rows.add_order(connection, "H", order_file.encode(given).decode().rstrip("\n"))
 
 
 def offered(database: Database, count: int) -> None:
@@ -257,6 +265,38 @@ def test_nobody_is_asked_after_the_lease(database: Database) -> None:
         assert turns.begin("192.0.2.1") > 0
         with pytest.raises(PartLost):
             link.check()
+
+
+def test_a_harvester_sees_new_orders_of_its_harvests(database: Database) -> None:
+    offered(database, 1)
+    with closing(database.line()) as line:
+        assert part_rows.look(line, ["H"]) == Look(can_take=True, orders=0)
+        taken(database, "one")
+        assert part_rows.look(line, ["H"]) == Look(can_take=False, orders=0)
+        order(database, OrderVerb.PAUSE)
+        assert part_rows.look(line, ["H"]).orders == 1
+        assert part_rows.look(line, ["another"]).orders == part_rows.look(line, []).orders == 0
+
+
+def test_an_order_is_brought_at_once_and_numbers_when_they_are_due(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_link, "BEAT_S", 3600.0)
+    offered(database, 1)
+    with closing(DatabaseLink(database, taken(database, "one"), lease_s=36_000.0)) as link:
+        link.start()
+        link.show({"live": {}, "fetched": 7, "pages": 0, "size_bytes": 0})
+        order(database, OrderVerb.PAUSE)
+        link.wake()
+        end_s = time.monotonic() + 60
+        while not (orders := link.poll()):
+            assert time.monotonic() < end_s
+            time.sleep(0.01)
+        assert [each.verb for each in orders] == [OrderVerb.PAUSE]
+        # They would be old, and new ones would be stored later.
+        assert not link.wants_numbers()
+        with database.reading() as connection:
+            assert connection.execute(select(parts.c.fetched)).scalar_one() == 0
 
 
 def test_numbers_are_collected_just_before_they_are_stored(database: Database) -> None:

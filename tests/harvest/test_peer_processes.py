@@ -1,6 +1,4 @@
-"""Links that lead to hosts of another process of the same harvest: who judges them, who asks for them, and
-when it is over.
-"""
+"""Links that lead to hosts of another process of the same harvest: which process judges them, which fetches them, and when the harvest is over."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Requests with a body that say themselves that they only read."""
+"""Requests with a body that are recognised as only reading."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The software of a site is recognised by its pages, and its rules tell content from what it adds to it."""
+"""The software of a site is recognised by its pages, and its rules distinguish content from what the software adds."""
 
 import re
 from dataclasses import dataclass
@@ -120,7 +120,9 @@ PRODUCTS = {
                           f"/?p=sea.git;a=blob;f=a.c;h={COMMIT};hb={COMMIT}", "/?p=sea.git;a=shortlog;pg=2",
                           f"/?p=sea.git;a=tree;h={COMMIT}", f"/?p=sea.git;a=log;h={COMMIT}",
                           "/?p=sea.git;a=blame;f=a.c;hb=HEAD", f"/sea.git/tree/{COMMIT}:/src"),
-            "duplicates": (f"/?p=sea.git;a=blob;f=a.c;h={COMMIT};hb=refs/heads/main", "/sea.git/tree/refs/tags/v1"),
+            "duplicates": (f"/?p=sea.git;a=blob;f=a.c;h={COMMIT};hb=refs/heads/main", "/sea.git/tree/refs/tags/v1",
+                           "/?p=sea.git;a=blob;f=a.c;hb=HEAD", "/?p=sea.git;a=tree;hb=HEAD",
+                           f"/?p=sea.git;a=tree;h={COMMIT};hb=HEAD", "/?p=sea.git;a=commit;h=HEAD", "/sea.git/commit/HEAD"),
             "listings": ("/?p=sea.git;a=shortlog", "/?p=sea.git;a=log;h=refs/heads/main", "/sea.git/tags"),
             "orders": ("/?o=age",),
         },

@@ -1,5 +1,4 @@
-"""Whole harvests of a small version of the benchmark's site, through the service: complete, and each URL
-once, even after crashes.
+"""Whole harvests of a small version of the benchmark's site, through the service: complete, and each address once, even after crashes.
 
 The generator's list (`bench.site.expected`) says what must be in the containers; readers of other projects
 check that they are valid.

@@ -1,4 +1,4 @@
-"""CDX with 9 and 11 columns, CDXJ and ZipNum: out of one index, into another, and through other tools' eyes."""
+"""CDX with 9 and 11 columns, CDXJ and ZipNum: exported from one index, imported into another, and read by other tools."""
 
 import gzip
 from pathlib import Path

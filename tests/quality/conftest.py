@@ -1,4 +1,4 @@
-"""A harvest on the disk: containers written byte by byte, and a crawl.jsonl."""
+"""A harvest on disk: containers written byte by byte, and a crawl.jsonl."""
 
 import gzip
 import json

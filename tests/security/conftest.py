@@ -1,4 +1,4 @@
-"""The small archives of the tests of the web, for attacks on them."""
+"""The small archives of the tests of the portal, to be attacked."""
 
 import sys
 from pathlib import Path

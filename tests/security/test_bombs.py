@@ -1,6 +1,4 @@
-"""Small files that unpack to gigabytes: PDF, tar and ZIP. Each costs a guarded process its limit, and us
-nothing.
-"""
+"""Small files that unpack to gigabytes: PDF, tar and ZIP. Each ends a guarded process at its limit, and costs the program nothing else."""
 
 import gzip
 import io

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
-from letters import LetterBox
+from letters import LetterBox, mail_to
 from webdepot.archive import Archive
-from webdepot.config.sections.selection import MailConfig
 from webdepot.selection.letter_templates import FIELDS, LetterKind
 from webdepot.selection.tables import letter_templates
 from webdepot.services.admin import setup
@@ -28,14 +27,7 @@ TYPED = {
 def office(tmp_path: Path, letter_box: LetterBox) -> Iterator[Archive]:
     setup.create(tmp_path / "home")
     with Archive.open(tmp_path / "home", clock=lambda: NOW, agent="Rita") as archive:
-        mail = MailConfig(
-            host="127.0.0.1",
-            port=letter_box.port,
-            security="none",
-            sender="archive@library.example",
-            timeout_s=5.0,
-        )
-        archive.config = dataclasses.replace(archive.config, mail=mail)
+        archive.config = dataclasses.replace(archive.config, mail=mail_to(letter_box))
         yield archive
 
 

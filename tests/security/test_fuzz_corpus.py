@@ -1,4 +1,5 @@
-"""The inputs of the fuzzers once more: none crashes, hangs or fills the memory. And the harness would notice."""
+"""The inputs of the fuzzers are tried again: none crashes, hangs or fills the memory. Planted faults show that the
+harness would notice."""
 
 import ast
 import os

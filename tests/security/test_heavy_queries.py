@@ -1,4 +1,4 @@
-"""Expensive questions end: by the rows they read, by their time, or when nobody waits for the answer."""
+"""Expensive queries end: by the number of rows they read, by their time, or when their client has left."""
 
 import asyncio
 import json

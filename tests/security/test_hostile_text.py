@@ -1,4 +1,4 @@
-"""Text of strangers that once stopped the whole process: each takes a moment now.
+"""Untrusted text that once stopped the whole process: each takes a moment now.
 
 Processor time counts, not elapsed time: the machine may be busy. Each of these took minutes or never ended.
 """

@@ -1,4 +1,4 @@
-"""An identity provider that does not answer costs those who sign in with it one slow page, and others none."""
+"""An identity provider that does not answer delays one page for those who sign in with it, and nobody else."""
 
 import socket
 import threading

@@ -41,10 +41,22 @@ def test_each_role_has_a_unit_that_systemd_understands(home: Path, account: str,
         ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, check=False
     )
     assert not [line for line in done.stderr.splitlines() if "webdepot" in line], done.stderr
-    command = re.search(r"(?m)^ExecStart=\S+ (\S+)$", described.text)[1]
+    command = re.search(r"(?m)^ExecStart=\S+ (\S+)$", described.text)[1].strip('"')
     assert command in {each.name for each in COMMANDS}
     assert f"systemctl edit {described.path.stem}" in described.text
     assert f"systemctl enable --now {described.path.stem}" in described.commands
+
+
+def test_the_command_of_a_unit_has_its_options(home: Path, account: str):
+    described = service_unit.describe(
+        home,
+        for_user=False,
+        account=account,
+        role=service_unit.ServiceRole.HARVESTER,
+        arguments=["--parts", "4", "--browser"],
+    )
+    (line,) = [line for line in described.text.splitlines() if line.startswith("ExecStart=")]
+    assert line.replace('"', "").endswith("/webdepot harvester --parts 4 --browser")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Names of organisations, imprints and pages: who operates a site according to itself."""
+"""Names of organisations, imprints and pages: which operator a site names."""
 
 import pytest
 from hypothesis import given

@@ -1,3 +1,5 @@
+"""Grounds, implied consent and criteria: what permits a harvest, and what is missing."""
+
 from datetime import date
 
 import pytest

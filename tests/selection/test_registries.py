@@ -1,6 +1,4 @@
-"""Registry answers: whois layouts and RDAP objects give the holder, and nothing of persons; garbage gives
-nothing.
-"""
+"""Registry answers: whois layouts and RDAP objects give the holder, but no personal data; garbage gives nothing."""
 
 import json
 from datetime import UTC, datetime

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from planned_site import PROFILE, Clock, Site
+from planned_site import PROFILE, START, Site
 
+from clocks import MovedClock
 from webdepot.archive import Archive
 from webdepot.services.harvest import profiles
 
@@ -18,12 +19,12 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> MovedClock:
+    return MovedClock(START)
 
 
 @pytest.fixture
-def planned(home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+def planned(home: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
     monkeypatch.setenv("WEBDEPOT_HARVEST_ALLOW_PRIVATE", "true")
     with Archive.open(home, clock=clock, agent="Ada") as archive:
         profiles.save(archive, "quick", PROFILE)

@@ -15,14 +15,6 @@ START = datetime(2026, 3, 2, 12, tzinfo=UTC)
 PROFILE = "delay_s = 0\n"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 class Site:
     """A web server with a few pages; requests are counted."""
 

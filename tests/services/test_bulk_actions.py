@@ -1,4 +1,4 @@
-"""One action on many sites: what would happen, what is refused, and that each site is met once."""
+"""One action on many sites: what would happen, what is refused, and that each site is processed once."""
 
 import pytest
 

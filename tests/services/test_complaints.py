@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from letters import LetterBox
+from letters import LetterBox, mail_to
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.archive import Archive
-from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import Verdict
 from webdepot.selection.cases import CASE, CaseState, Decision
@@ -31,14 +30,7 @@ PUBLIC, ROOM, STAFF = (
 @pytest.fixture
 def office(home: Path, letter_box: LetterBox) -> Iterator[Archive]:
     with Archive.open(home, clock=lambda: NOW, agent="Rita") as archive:
-        mail = MailConfig(
-            host="127.0.0.1",
-            port=letter_box.port,
-            security="none",
-            sender="archive@library.example",
-            timeout_s=5.0,
-        )
-        archive.config = dataclasses.replace(archive.config, mail=mail)
+        archive.config = dataclasses.replace(archive.config, mail=mail_to(letter_box))
         yield archive
 
 

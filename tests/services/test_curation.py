@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from letters import LetterBox
+from clocks import MovedClock
+from letters import LetterBox, mail_to
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.accounts.accounts import Person
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
-from webdepot.config.sections.selection import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letter_rows
@@ -40,34 +40,16 @@ PUBLIC = Reader()
 READING_ROOM = Reader(access_point=AccessPoint.READING_ROOM)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def pass_days(self, days: int) -> None:
-        self.now += timedelta(days=days)
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock(START)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def office(home: Path, clock: Clock, letter_box: LetterBox) -> Iterator[Archive]:
+def office(home: Path, clock: MovedClock, letter_box: LetterBox) -> Iterator[Archive]:
     """An archive that can send letters."""
     with Archive.open(home, clock=clock, agent="Ada") as archive:
-        mail = MailConfig(
-            host="127.0.0.1",
-            port=letter_box.port,
-            security="none",
-            sender="archive@library.example",
-            timeout_s=5.0,
-        )
-        archive.config = dataclasses.replace(archive.config, mail=mail)
+        archive.config = dataclasses.replace(archive.config, mail=mail_to(letter_box))
         yield archive
 
 
@@ -224,7 +206,7 @@ def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: A
     assert high.points == 1.0 and high.verdict
 
 
-def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, clock: Clock):
+def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, clock: MovedClock):
     for number in range(60):
         nominated(office, f"https://site{number:02d}.example/")
         clock.now += timedelta(minutes=1)
@@ -248,7 +230,7 @@ def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, 
 
 
 def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
-    office: Archive, clock: Clock, letter_box: LetterBox
+    office: Archive, clock: MovedClock, letter_box: LetterBox
 ):
     dossier = selected(office)
     with pytest.raises(NotPermitted, match="no letter has been sent"):
@@ -288,7 +270,7 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
     )
 
 
-def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock, letter_box: LetterBox):
+def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: MovedClock, letter_box: LetterBox):
     asked(office)
     clock.pass_days(13)
     assert periodic_run.process_deadlines(office).reminders == 0
@@ -326,7 +308,7 @@ def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Arc
     )
 
 
-def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Archive, clock: Clock):
+def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Archive, clock: MovedClock):
     dossier = asked(office)
     page = "https://museum.example/clocks/1.html"
     assert is_shown(office, page)
@@ -346,7 +328,7 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     assert is_shown(office, page) and targets.may_harvest(office, dossier.id).rule == "consent"
 
 
-def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
+def test_conditions_become_rules_of_access(office: Archive, clock: MovedClock):
     dossier = asked(office)
     page = "https://www.museum.example/"
     conditions = Conditions(
@@ -361,7 +343,9 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
 
 
-def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Clock, letter_box: LetterBox):
+def test_a_letter_that_comes_back_never_starts_a_term(
+    office: Archive, clock: MovedClock, letter_box: LetterBox
+):
     letter_box.refused.add("owner@museum.example")
     dossier = selected(office)
     letters_service.ask(office, [dossier.id])
@@ -394,7 +378,7 @@ def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
 
 
 def test_a_letter_that_another_process_is_sending_is_left_to_it_until_its_claim_ends(
-    office: Archive, clock: Clock, letter_box: LetterBox
+    office: Archive, clock: MovedClock, letter_box: LetterBox
 ):
     letters_service.ask(office, [selected(office).id])
     with office.database.transaction() as connection:

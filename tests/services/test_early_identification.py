@@ -1,4 +1,4 @@
-"""Containers are identified as soon as they are sealed, while the harvest or the import goes on."""
+"""Containers are identified as soon as they are sealed, while the harvest or the import is still running."""
 
 import time
 from collections.abc import Callable, Iterator

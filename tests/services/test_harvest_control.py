@@ -1,4 +1,4 @@
-"""A harvest in one process, steered and watched from another; its reports before and after it is in the
+"""A harvest in one process, controlled and watched from another; its reports before and after it is in the
 depot; pages of the portal.
 """
 

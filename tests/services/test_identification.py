@@ -19,7 +19,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.depot import copies, holdings, package, package_content
 from webdepot.errors import InputError, NotFound
-from webdepot.formats import registry, results
+from webdepot.formats import registry, report, results
 from webdepot.formats.registry import RegistryEntry, Risk, Software
 from webdepot.model import HarvestState
 from webdepot.provenance import iter_of
@@ -183,7 +183,7 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
             before[0]["engine"],
             found.engine,
         }
-        table, shares = format_watch.of_harvest(archive, harvest)
+        table, shares = report.of_harvest(connection, harvest), report.shares(connection, [harvest])
         assert (
             table.files == sum(each.uris for each in shares) == 5
         )  # counted once, although two engines identified it
@@ -199,7 +199,7 @@ def test_the_depot_gives_it_all_back(home):
         examination.check_again(archive, harvests.get(archive, harvest))
         told = harvest_check.last_check(archive, harvest)
         watched = format_watch.watch_list(archive)
-        shares = format_watch.of_harvest(archive, harvest)[1]
+        shares = formats_of(archive, harvest)[1]
         with archive.database.reading() as connection:
             said = {row["engine"] for row in _identifications(connection)}
     elsewhere = place.with_name("elsewhere")
@@ -210,7 +210,7 @@ def test_the_depot_gives_it_all_back(home):
         assert harvests.get(archive, harvest).state is HarvestState.KEPT
         again = harvest_check.last_check(archive, harvest)
         assert (again.verdict, again.counts) == (told.verdict, told.counts)
-        assert format_watch.of_harvest(archive, harvest)[1] == shares
+        assert formats_of(archive, harvest)[1] == shares
         assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]
         with archive.database.reading() as connection:
             assert {row["engine"] for row in _identifications(connection)} == said
@@ -223,7 +223,7 @@ def test_a_withdrawn_harvest_leaves_the_reports(home):
         assert format_watch.watch_list(archive) != []
         withdrawal.withdraw(archive, package_content.id_of(harvest), reason="Court order", approved_by="Piet")
         assert format_watch.watch_list(archive) == []
-        assert format_watch.of_harvest(archive, harvest)[0].files == 0
+        assert formats_of(archive, harvest)[0].files == 0
 
 
 @pytest.fixture
@@ -313,8 +313,14 @@ def test_an_examination_killed_before_its_rows_were_written_is_finished(
         assert list(examination.identify_again(archive, [harvest])) == [] or kind == "check"
 
 
+def formats_of(archive, harvest):
+    """The table of a harvest, and the formats in it."""
+    with archive.database.reading() as connection:
+        return report.of_harvest(connection, harvest), report.shares(connection, [harvest])
+
+
 def report_of(archive, harvest):
-    table, shares = format_watch.of_harvest(archive, harvest)
+    table, shares = formats_of(archive, harvest)
     return table.files, table.recognised, shares
 
 

@@ -1,20 +1,19 @@
 """Silence becomes consent the day after the deadline: pages, gate and periodic run give the same answer."""
 
-import asyncio
 import dataclasses
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlencode
 
 import pytest
 
-from letters import LetterBox
+from clocks import MovedClock
+from letters import LetterBox, mail_to
+from portal_client import Portal
 from webdepot.accounts import accounts
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
-from webdepot.config.sections.selection import MailConfig
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission_basis import Ground
@@ -33,30 +32,15 @@ TERM = timedelta(days=28)
 """The default of the configuration: the last day is 30 November."""
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock(START)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def office(home: Path, clock: Clock, letter_box: LetterBox) -> Iterator[Archive]:
+def office(home: Path, clock: MovedClock, letter_box: LetterBox) -> Iterator[Archive]:
     with Archive.open(home, clock=clock, agent="Ada") as archive:
-        mail = MailConfig(
-            host="127.0.0.1",
-            port=letter_box.port,
-            security="none",
-            sender="archive@library.example",
-            timeout_s=5.0,
-        )
-        archive.config = dataclasses.replace(archive.config, mail=mail)
+        archive.config = dataclasses.replace(archive.config, mail=mail_to(letter_box))
         accounts.add(archive.database, "anna", "a long password", [Role.CURATOR], clock())
         yield archive
 
@@ -73,58 +57,13 @@ def asked(archive: Archive):
     return targets.get(archive, dossier.id)
 
 
-class Browser:
-    """Asks the portal without a socket and keeps its cookies."""
-
-    def __init__(self, archive: Archive) -> None:
-        self.app = build_portal(archive, portal_url="http://testserver", replay_url="http://replay.test")
-        self._cookies: dict[str, str] = {}
-
-    def ask(self, path: str, form: dict[str, str] | None = None) -> str:
-        body = urlencode(form or {}).encode()
-        headers = {
-            "host": "testserver",
-            "origin": "http://testserver",
-            "content-type": "application/x-www-form-urlencoded",
-            "content-length": str(len(body)),
-            "cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items()),
-        }
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "GET" if form is None else "POST",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-            "client": ("127.0.0.1", 1),
-            "server": ("testserver", 80),
-        }
-        sent: list[dict] = []
-
-        async def receive() -> dict:
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        async def send(message: dict) -> None:
-            sent.append(message)
-
-        asyncio.run(self.app(scope, receive, send))
-        for name, value in sent[0]["headers"]:
-            if name == b"set-cookie":
-                cookie, _, content = value.decode().partition(";")[0].partition("=")
-                self._cookies[cookie] = content
-        return b"".join(message.get("body", b"") for message in sent[1:]).decode()
-
-
 def answers(archive: Archive, target: int, token: str) -> set[bool]:
     """May it be harvested? According to the gate, the plan, the target's page and the owner's page."""
-    browser = Browser(archive)
-    owner_page = browser.ask(f"/answer/{token}")
-    browser.ask("/sign-in", {"name": "anna", "password": "a long password", "to": "/"})
-    page = browser.ask(f"/targets/{target}")
+    app = build_portal(archive, portal_url="http://testserver", replay_url="http://replay.test")
+    browser = Portal(app)
+    owner_page = browser.get(f"/answer/{token}").text
+    browser.post("/sign-in", {"name": "anna", "password": "a long password", "to": "/"})
+    page = browser.get(f"/targets/{target}").text
     texts = load("en").texts
     assert (texts["targets.may"] in page) is not (texts["targets.may_not"] in page)
     return {
@@ -143,7 +82,7 @@ def before_and_after_the_run(archive: Archive, target: int, letter_box: LetterBo
 
 
 def test_on_the_last_day_nobody_takes_silence_for_consent(
-    office: Archive, clock: Clock, letter_box: LetterBox
+    office: Archive, clock: MovedClock, letter_box: LetterBox
 ):
     dossier = asked(office)
     clock.now = START + TERM
@@ -152,7 +91,7 @@ def test_on_the_last_day_nobody_takes_silence_for_consent(
     assert owner_answers.grounds_of(office, dossier.id) == []
 
 
-def test_the_day_after_everybody_does(office: Archive, clock: Clock, letter_box: LetterBox):
+def test_the_day_after_everybody_does(office: Archive, clock: MovedClock, letter_box: LetterBox):
     dossier = asked(office)
     clock.now = START + TERM + timedelta(days=1)
     assert before_and_after_the_run(office, dossier.id, letter_box) == {True}
@@ -172,7 +111,7 @@ def test_the_day_after_everybody_does(office: Archive, clock: Clock, letter_box:
 )
 @pytest.mark.parametrize("reply_after", [TERM - timedelta(days=1), TERM + timedelta(days=1)])
 def test_a_reply_counts_instead_of_silence(
-    office: Archive, clock: Clock, letter_box: LetterBox, reply, expected, reply_after
+    office: Archive, clock: MovedClock, letter_box: LetterBox, reply, expected, reply_after
 ):
     dossier = asked(office)
     clock.now = START + reply_after
@@ -184,7 +123,7 @@ def test_a_reply_counts_instead_of_silence(
 
 
 def test_silence_counts_though_another_ground_was_recorded_and_withdrawn(
-    office: Archive, clock: Clock, letter_box: LetterBox
+    office: Archive, clock: MovedClock, letter_box: LetterBox
 ):
     dossier = asked(office)
     owner_answers.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY in the footer")
@@ -197,7 +136,7 @@ def test_silence_counts_though_another_ground_was_recorded_and_withdrawn(
     assert targets.may_harvest(office, dossier.id).rule == Ground.IMPLIED_CONSENT.value
 
 
-def test_consent_that_a_curator_records_answers_the_letter(office: Archive, clock: Clock):
+def test_consent_that_a_curator_records_answers_the_letter(office: Archive, clock: MovedClock):
     """The owner agreed until a certain day: silence must not extend that."""
     dossier = asked(office)
     until = (START + timedelta(days=10)).date()
@@ -211,7 +150,7 @@ def test_consent_that_a_curator_records_answers_the_letter(office: Archive, cloc
     assert not targets.may_harvest(office, dossier.id)
 
 
-def test_a_target_that_was_ended_gets_no_ground_from_silence(office: Archive, clock: Clock):
+def test_a_target_that_was_ended_gets_no_ground_from_silence(office: Archive, clock: MovedClock):
     dossier = asked(office)
     targets.decide(office, dossier.id, "end", reason="the site has moved")
     clock.now = START + TERM + timedelta(days=1)
@@ -221,7 +160,7 @@ def test_a_target_that_was_ended_gets_no_ground_from_silence(office: Archive, cl
     assert not targets.may_harvest(office, dossier.id)
 
 
-def test_conditions_with_a_last_day_end_the_permission(office: Archive, clock: Clock):
+def test_conditions_with_a_last_day_end_the_permission(office: Archive, clock: MovedClock):
     dossier = asked(office)
     until = (START + timedelta(days=10)).date()
     owner_answers.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=Conditions(until=until))

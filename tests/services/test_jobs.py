@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from killed_workers import finish, killed_in, run_jobs, until
-from planned_site import Clock, Site
+from planned_site import Site
 from test_reviews import begun, harvested
 
+from clocks import MovedClock
 from small_sites import small_site
 from small_warcs import write_warc
 from webdepot.accounts import accounts
@@ -120,7 +121,7 @@ def test_an_import_killed_before_the_deposit_brings_each_file_once(archive: Arch
     ["review.reviews:_record", "depot.deposit:keep", "intake.ingest:publish"],
 )
 def test_an_acceptance_killed_at_any_step_is_recorded_once(
-    planned: Archive, site: Site, clock: Clock, moment: str
+    planned: Archive, site: Site, clock: MovedClock, moment: str
 ):
     _, harvest = harvested(planned, site, clock)
     job = job_control.add(
@@ -137,7 +138,9 @@ def test_an_acceptance_killed_at_any_step_is_recorded_once(
     assert events_of(planned, "accepted") == {harvest: 1}
 
 
-def test_a_patch_killed_before_the_check_is_not_harvested_again(planned: Archive, site: Site, clock: Clock):
+def test_a_patch_killed_before_the_check_is_not_harvested_again(
+    planned: Archive, site: Site, clock: MovedClock
+):
     _, harvest = harvested(planned, site, clock)
     site.pages["/picture.png"] = "a picture"
     job = job_control.add(planned, kinds.PATCH, harvest, by="Bo", needs=f"harvests/{harvest}")

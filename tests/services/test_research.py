@@ -1,4 +1,4 @@
-"""What the documentation shows to people who program runs: the examples in Python, and the notebook."""
+"""What the documentation shows to programmers works: the examples in Python, and the notebook."""
 
 import json
 import re

@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from planned_site import Clock, Site, daily
+from planned_site import Site, daily
 
+from clocks import MovedClock
 from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.config.sections.harvest import ReviewConfig
@@ -31,7 +32,7 @@ from webdepot.services.schedule import plans, scheduler
 from webdepot.url import key
 
 
-def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str]:
+def harvested(archive: Archive, site: Site, clock: MovedClock) -> tuple[TargetId, str]:
     target = cleared(archive, f"http://localhost:{site.port}/")
     plans.set_plan(archive, target, daily("2030-01-01"), profile="quick", by="Ada")
     plans.run_now(archive, target)
@@ -103,7 +104,7 @@ def test_a_harvest_that_was_paused_and_stopped_runs_when_it_is_resumed(planned: 
 
 
 def test_a_harvest_is_resumed_before_the_scheduler_has_ended_the_turn_of_its_stop(
-    planned: Archive, site: Site, clock: Clock
+    planned: Archive, site: Site, clock: MovedClock
 ):
     harvest = harvests.get(planned, begun(planned, site))
     plans.continue_harvest(planned, harvest.id)
@@ -129,7 +130,7 @@ def test_a_harvest_is_resumed_before_the_scheduler_has_ended_the_turn_of_its_sto
     assert not plans.is_ending(planned, harvests.get(planned, harvest.id))
 
 
-def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
+def test_review_patch_accept(planned: Archive, site: Site, clock: MovedClock):
     _, harvest = harvested(planned, site, clock)
     found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
@@ -159,7 +160,9 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
         reviews.reject(planned, harvest, words="too late")
 
 
-def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(planned: Archive, site: Site, clock: Clock):
+def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(
+    planned: Archive, site: Site, clock: MovedClock
+):
     _, harvest = harvested(planned, site, clock)
     seed = f"http://localhost:{site.port}/"
     ratings.rate(planned, harvest, url=seed, rating="broken", words="no picture", by="Bo")
@@ -183,7 +186,7 @@ def test_pages_are_rated_and_the_ratings_stay_with_the_harvest(planned: Archive,
         assert stream.read().count(b'"rated"') == 3, "they are in the package"
 
 
-def test_findings_of_one_kind_are_one_line(planned: Archive, site: Site, clock: Clock):
+def test_findings_of_one_kind_are_one_line(planned: Archive, site: Site, clock: MovedClock):
     pictures = "".join(f"<img src=/{number}.png>" for number in range(60))
     site.pages["/"] = f"<title>One</title>{pictures}"
     _, harvest = harvested(planned, site, clock)
@@ -198,7 +201,7 @@ def test_findings_of_one_kind_are_one_line(planned: Archive, site: Site, clock: 
     assert (line.count, line.ignored) == (0, 60)
 
 
-def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Site, clock: Clock):
+def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Site, clock: MovedClock):
     _, harvest = harvested(planned, site, clock)
     with pytest.raises(InputError, match="reason"):
         reviews.reject(planned, harvest, by="Bo", words=" ")
@@ -223,7 +226,7 @@ def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Sit
 
 
 def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
-    planned: Archive, site: Site, clock: Clock
+    planned: Archive, site: Site, clock: MovedClock
 ):
     planned.config = replace(
         planned.config,
@@ -253,7 +256,7 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
     assert found.compared is not None and found.compared.gone >= 12 and found.compared.changed == 1
 
 
-def test_four_eyes(planned: Archive, site: Site, clock: Clock):
+def test_four_eyes(planned: Archive, site: Site, clock: MovedClock):
     planned.config = replace(planned.config, review=ReviewConfig(four_eyes=True))
     _, harvest = harvested(planned, site, clock)
     with pytest.raises(NotPermitted, match="another person must accept"):
@@ -261,7 +264,7 @@ def test_four_eyes(planned: Archive, site: Site, clock: Clock):
     reviews.accept(planned, harvest, by="Bo")
 
 
-def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: Clock):
+def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: MovedClock):
     _, harvest = harvested(planned, site, clock)
     with planned.database.transaction() as connection, pytest.raises(Conflict, match="cannot become running"):
         harvest_rows.move(connection, harvests.get(planned, harvest).id, HarvestState.RUNNING)

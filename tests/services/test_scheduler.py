@@ -1,12 +1,13 @@
-"""Scheduled harvests: once for each date, within the limit, through the gate, without a flood after a stop."""
+"""Scheduled harvests: once for each date, within the limit, through the gate, without many at once after a stop."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from planned_site import PROFILE, START, Clock, Site, daily, harvests_of
+from planned_site import PROFILE, START, Site, daily, harvests_of
 
+from clocks import MovedClock
 from small_sites import cleared
 from webdepot import reasons
 from webdepot.archive import Archive
@@ -30,7 +31,7 @@ from webdepot.services.selection import targets
 
 
 def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
-    planned: Archive, site: Site, clock: Clock
+    planned: Archive, site: Site, clock: MovedClock
 ):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick", by="Ada")
@@ -56,7 +57,7 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
 
 
 def test_a_turn_that_was_killed_between_deposit_and_indexing_is_finished(
-    planned: Archive, site: Site, clock: Clock
+    planned: Archive, site: Site, clock: MovedClock
 ):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick", by="Ada")
@@ -71,7 +72,7 @@ def test_a_turn_that_was_killed_between_deposit_and_indexing_is_finished(
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(
-    planned: Archive, site: Site, clock: Clock
+    planned: Archive, site: Site, clock: MovedClock
 ):
     dossier = targets.enter(planned, targets.draft([f"http://localhost:{site.port}/"]))[0]
     plans.set_plan(planned, dossier.id, daily(), profile="quick")
@@ -93,7 +94,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
     assert [each.state for each in scheduler.run_due(planned)] == [TurnState.DONE]
 
 
-def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clock):
+def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: MovedClock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick")
     owner_answers.reply(planned, target, owner_answers.OwnerReply.REFUSAL, words="no")
@@ -102,7 +103,7 @@ def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clo
     assert turn.state is TurnState.REFUSED and "refus" in turn.reason and not site.asked
 
 
-def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archive, clock: Clock):
+def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archive, clock: MovedClock):
     numbers = [
         targets.enter(planned, targets.draft([f"http://site{number}.example/"]))[0].id for number in range(40)
     ]
@@ -122,7 +123,7 @@ def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archi
     assert scheduler.create_turns(planned) == [], "what still waits is not queued again"
 
 
-def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock):
+def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: MovedClock):
     planned.config = replace(planned.config, schedule=replace(planned.config.schedule, spread_s=0))
     for number in range(5):
         plans.set_plan(
@@ -148,7 +149,7 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
         assert scheduled_harvests.get(connection, first[0].id).state is TurnState.WAITING
 
 
-def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
+def test_a_window_holds_it_back(planned: Archive, site: Site, clock: MovedClock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     night = plan_dates.read_window("22:00", "06:00")
     plans.set_plan(planned, target, daily(), window=night, profile="quick")
@@ -158,7 +159,7 @@ def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
     assert [turn.state for turn in scheduler.run_due(planned)] == [TurnState.DONE]
 
 
-def test_what_brings_nothing_is_tried_again_and_then_failed(planned: Archive, clock: Clock):
+def test_what_brings_nothing_is_tried_again_and_then_failed(planned: Archive, clock: MovedClock):
     planned.config = replace(planned.config, schedule=replace(planned.config.schedule, tries=2, retry_s=600))
     profiles.save(planned, "quick", PROFILE)
     target = cleared(planned, "http://localhost:1/")
@@ -178,7 +179,7 @@ def test_what_brings_nothing_is_tried_again_and_then_failed(planned: Archive, cl
     assert turn.state is TurnState.FAILED and turn.tries == 2
 
 
-def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archive, clock: Clock):
+def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archive, clock: MovedClock):
     target = cleared(planned, "http://site.example/")
     with pytest.raises(Exception, match="no profile"):
         plans.set_plan(planned, target, daily(), profile="nothing")
@@ -201,7 +202,7 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
     assert events[1].detail == {"before": {"frequency": "daily"}, "after": {"frequency": "weekly"}}
 
 
-def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, site: Site, clock: Clock):
+def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, site: Site, clock: MovedClock):
     first = cleared(planned, f"http://localhost:{site.port}/")
     second = cleared(planned, "http://other.example/")
     plans.set_plan(planned, first, daily(), profile="quick")

@@ -1,4 +1,4 @@
-"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, link
+"""Search beyond the list of hits: facets, suggestions, trends, reasons, exports, saved searches, link
 texts.
 """
 

@@ -1,4 +1,4 @@
-"""The check of start URLs: what each kind of answer means, and that each is requested once."""
+"""The check of seeds: what each kind of answer means, and that each is requested once."""
 
 import threading
 from collections import Counter

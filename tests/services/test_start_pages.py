@@ -1,4 +1,4 @@
-"""Which harvests lend their seeds to the lists of sites that readers see."""
+"""Which harvests give their seeds to the lists of sites that readers see."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from clocks import MovedClock
 from small_sites import cleared, small_site
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
@@ -75,21 +76,13 @@ def receiver() -> Iterator[Receiver]:
         yield running
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock(datetime(2026, 5, 1, 12, tzinfo=UTC))
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def archive(home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
+def archive(home: Path, clock: MovedClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive]:
     monkeypatch.setenv("WEBDEPOT_HARVEST_ALLOW_PRIVATE", "true")
     with Archive.open(home, agent="test", clock=clock) as opened:
         yield opened
@@ -139,7 +132,7 @@ def states(archive: Archive) -> list[tuple[MessageState, int]]:
 
 
 def test_a_receiver_that_fails_is_tried_again_later_and_given_up_at_last(
-    archive: Archive, receiver: Receiver, clock: Clock
+    archive: Archive, receiver: Receiver, clock: MovedClock
 ):
     webhooks.add(archive, "hook", receiver.url, [])
     announce(archive, "one", "two")
@@ -175,7 +168,7 @@ def test_redirects_are_not_followed_and_gone_is_final(archive: Archive, receiver
 
 
 def test_two_senders_send_a_message_once_and_a_killed_one_does_not_keep_it(
-    archive: Archive, receiver: Receiver, clock: Clock
+    archive: Archive, receiver: Receiver, clock: MovedClock
 ):
     webhooks.add(archive, "hook", receiver.url, [])
     announce(archive, *map(str, range(20)))

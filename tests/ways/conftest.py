@@ -1,4 +1,4 @@
-"""The program as a person runs it, a site to archive, and a real browser."""
+"""The program as users run it, a site to archive, and a real browser."""
 
 import json
 import subprocess

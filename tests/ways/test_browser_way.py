@@ -1,4 +1,4 @@
-"""The way of a page that scripts make: harvested twice with a browser, reviewed, compared, and opened again
+"""The workflow for a page that scripts build: harvested twice with a browser, reviewed, compared, and opened again
 as the browser saw it.
 """
 

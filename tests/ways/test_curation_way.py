@@ -1,5 +1,5 @@
-"""One way in Chromium, by keyboard alone: nomination, judging, letter, the term passes, answer, scheduled
-harvest, review, catalogue, public page, complaint, closed.
+"""One workflow in Chromium, by keyboard alone: nomination, assessment, letter, the deadline passes, answer, scheduled
+harvest, review, catalogue, public page, complaint, the page is closed.
 
 The server is the real one, in a process of its own; its clock is a file that the test moves. Letters arrive
 at an SMTP server on loopback.

@@ -1,4 +1,4 @@
-"""A small part of the fidelity benchmark: sites of several kinds are harvested at once, go off line, and look
+"""A small part of the fidelity benchmark: sites of several kinds are harvested at once, go offline, and look
 and work in replay as they did live.
 
 One harvest with the default settings: the app, whose pages are empty without scripts, is opened in the browser,

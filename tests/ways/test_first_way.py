@@ -1,5 +1,5 @@
-"""The first way of a user: archive a site, lose the process in the middle, go on, add an old WARC, search,
-open, step in time.
+"""The first steps of a user: archive a site, kill the process, resume, import an old WARC, search, open a page, step
+through its versions.
 """
 
 import gzip

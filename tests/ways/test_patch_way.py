@@ -1,6 +1,4 @@
-"""A harvest and its patches are one version, everywhere and after a rebuild; a patch that is killed goes on
-and repeats nothing.
-"""
+"""A harvest and its patches are one version, everywhere and after a rebuild; a patch that is killed is resumed and repeats nothing."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""One archive and one server for all tests of the web."""
+"""One archive and one server for all tests of the portal."""
 
 import json
 from collections.abc import Iterator

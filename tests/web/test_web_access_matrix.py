@@ -1,12 +1,12 @@
-"""Every surface that has an address gives the same answer as the slow reference (`rule_matrix.py`), asked
+"""Every interface that has an address gives the same answer as the slow reference (`rule_matrix.py`), asked
 over HTTP.
 
 A reader's access point is where the request comes from: a network for the reading room and for partners, a
-session (and, on the faces that know none, a pass) for staff. The server's clock is a file, so that it can be
+session (and, on the origins without sessions, a pass) for staff. The server's clock is a file, so that it can be
 another day. Lending has tests of its own: `test_web_usage_and_lending.py`.
 
-Beside the pages of `rule_matrix.py` there are pictures for the search for pictures, and a work in the depot
-for what partners fetch. Every route of the three faces is asked, or `NOT_ASKED` says why it need not be.
+Beside the pages of `rule_matrix.py` there are images for the search for images, and a work in the depot
+for what partners fetch. Every route of the three origins is requested, or `NOT_ASKED` says why it need not be.
 """
 
 import csv

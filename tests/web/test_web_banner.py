@@ -1,6 +1,4 @@
-"""What the banner shows next to the page: how to cite it, what was wrong with it then and now; and true
-statuses.
-"""
+"""What the banner shows next to the page: how to cite it, what was wrong with it then and is now; and correct statuses."""
 
 import pytest
 from hypothesis import given

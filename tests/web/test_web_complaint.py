@@ -1,4 +1,4 @@
-"""A complaint is decided: the page is closed at once on every surface (replay, look-up, search, lists for
+"""A complaint is decided: the page is closed at once in every interface (replay, look-up, search, lists for
 machines, exchange, downloads), and open again on every one of them when the decision is lifted.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from museum import EDITIONS, NOW, SITE, Served, Warc, ask, serving
 
+from catalogue_records import all_records
 from webdepot.access.policy import AccessPoint, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotPermitted
-from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import CatalogueRecord
 from webdepot.selection.cases import Decision
 from webdepot.services import pipeline
@@ -88,7 +88,7 @@ def surfaces(served: Served) -> dict[str, bool]:
 
 def every_record(archive: Archive) -> list[CatalogueRecord]:
     with archive.database.reading() as connection:
-        return list(catalogue.iter_all(connection))
+        return list(all_records(connection))
 
 
 def test_a_decision_closes_every_surface_and_lifting_opens_them_all(served: Served):

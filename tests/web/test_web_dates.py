@@ -1,4 +1,5 @@
-"""Dates that readers ask for: typed in their manner, said beside the date that is shown, refused clearly."""
+"""Dates that readers ask for: typed in their own form, named beside the date that is shown, refused with a clear
+message."""
 
 import pytest
 from museum import EDITIONS, SITE, Served, ask

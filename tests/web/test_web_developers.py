@@ -1,4 +1,4 @@
-"""The page for people who program: its examples work, in every language, and reveal nothing closed."""
+"""The page for programmers: its examples work, in every language, and reveal nothing closed."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Events, rule names and conditions in Dutch and German: nothing that the program says stays English."""
+"""Events, rule names and conditions in Dutch and German: no text of the program stays English."""
 
 import re
 from datetime import UTC, datetime
@@ -40,6 +40,8 @@ def event(kind: str, message: str = "", action: str = "changed", **detail: objec
         ("place", {}, {"write_once": False}, ("nur einmal beschreibbar", None, "nein")),
         ("target", {}, {"due_at": "2026-11-15T01:30:37.380112+00:00"}, ("fällig am", None, "15. November 2026, 01:30 UTC")),
         ("target", {}, {"first_on": "2026-12-05"}, ("erster Termin", None, "5. Dezember 2026")),
+        ("access rule", {}, {"prefix": "org,example)/news/"}, ("Adressen", None, "example.org/news/")),
+        ("access rule", {}, {"prefix": "org,example,"}, ("Adressen", None, "*.example.org")),
         ("title", {}, {"languages": ["nl"]}, ("Sprachen", None, "Niederländisch")),
         ("package", {}, {"findings": ["depot.content-damaged"]}, ("Befunde", None, "Datei beschädigt")),
         ("target", {}, {"name": "asked"}, ("Name", None, "asked")),

@@ -1,4 +1,4 @@
-"""The tables of texts have the same keys and the same gaps; and how one of them is chosen."""
+"""The tables of texts have the same keys and the same placeholders; and how one of them is chosen."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Pictures: found by their descriptions, shown as thumbnails from the replay origin, never when they are
+"""Images: found by their descriptions, shown as thumbnails from the replay origin, never when they are
 closed.
 """
 

@@ -1,4 +1,4 @@
-"""Raw replay and Memento: exact bytes, true status, nothing that leads to the live web."""
+"""Raw replay and Memento: exact bytes, the archived status, nothing that leads to the live web."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Fidelity and leaks: a site of probes is harvested by our harvester, goes off line, and is replayed in a
+"""Fidelity and leaks: a site of probes is harvested by our harvester, goes offline, and is replayed in a
 real browser.
 
 Each group is one page. `BEYOND_THE_WORKER` lists what the replay worker (wabac.js) itself cannot do, with the
@@ -7,6 +7,7 @@ the browser sends elsewhere than to loopback meets a proxy that notes and refuse
 meets a socket that does the same.
 """
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -245,3 +246,6 @@ def test_a_page_that_was_archived_without_a_query_is_offered(page: Page, probed:
     expect(inside.locator("#result")).to_have_text("Found 3 times: tower", timeout=40_000)
     page.goto(f"{probed.portal}/all/2100/http://{HOST}/nowhere.html?q=tower")
     expect(page.get_by_role("link", name="Open http")).to_have_count(0)
+    page.goto(f"{probed.portal}/all/2100/http://{HOST}/framed.html?q=clock&page=2")
+    offered = page.get_by_role("link", name=f"Open http://{HOST}/framed.html?q=clock", exact=True)
+    expect(offered).to_have_attribute("href", re.compile(r"/framed\.html\?q=clock\Z"))

@@ -1,4 +1,4 @@
-"""Access rules are the same on every surface: list, calendar, frame, banner, raw replay, TimeMap, TimeGate,
+"""Access rules are the same in every interface: list, calendar, frame, banner, raw replay, TimeMap, TimeGate,
 search box.
 """
 

@@ -462,7 +462,7 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
             expect(page.locator("[data-events]")).to_have_count(1, timeout=20_000)
             page.evaluate("window.untouched = true")
             GATE.release(2)
-            expect(page.get_by_text(f"{office.site}/slow0")).to_be_visible(timeout=20_000)
+            expect(page.get_by_role("cell", name=f"{office.site}/slow0")).to_be_visible(timeout=20_000)
             assert page.evaluate("window.untouched"), "it came without a reload"
             steer(page)
             worker.join(30)

@@ -207,5 +207,7 @@ def test_a_year_among_the_words_is_offered_as_the_year_of_the_captures(served: S
     assert narrowed is not None
     answer = ask(served.portal + html.unescape(narrowed[1])).text
     assert "page found" in answer and "Only as the web was" not in answer
+    best = re.search(r'Or the best match, as it was in 2012: <a href="(/all/2012/[^"#]+)#search=', text)
+    assert best is not None and "/all/2012" in ask(served.portal + best[1]).headers["Location"]
     for typed in ("2012", "edition", "%22edition+2012%22", "edition+2012&from=2009", "edition+3012"):
         assert "Only as the web was" not in ask(f"{served.portal}/search?q={typed}").text, typed

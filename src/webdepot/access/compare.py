@@ -171,8 +171,8 @@ def _addresses(tree: HTMLTree, selector: str, name: str, base: str) -> Iterator[
         if url is None or url in seen or len(seen) >= MOST_ADDRESSES:
             continue
         seen.add(url)
-        words = element.getattr("alt") or "" if name == "src" else element.text
-        yield LinkedAddress(url=url, words=" ".join((words or "").split())[:200])
+        text = element.getattr("alt") or "" if name == "src" else element.text
+        yield LinkedAddress(url=url, words=" ".join((text or "").split())[:200])
 
 
 def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[ComparedLine]:

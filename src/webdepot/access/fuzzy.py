@@ -1,11 +1,11 @@
-"""Cache busters: query arguments that a script adds so that an address is new each time. Two addresses that
-differ only in them are the same page.
+"""Addresses like one that is not archived. Used only for replay: a list of versions is about one address.
 
-Used only if the exact address is not archived, and only for replay: a list of versions is about one address.
+Cache busters are query arguments that a script adds so that an address is new each time. Two addresses that
+differ only in them are the same page. An address with fewer arguments may be another page, so it is offered.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from webdepot.access.lookup import Segment, iter_keys
@@ -14,6 +14,8 @@ from webdepot.ports.captures import CaptureIndex
 
 MOST_KEYS = 1000
 """Maximum number of keys with the same start that are compared."""
+MOST_ARGUMENTS = 8
+"""Arguments of a longer query are not left out one by one."""
 _NUMBERED = re.compile(
     r"(?:_|_t|_ts|t|ts|cb|cachebuster|cache|bust|buster|nocache|no_cache|rand|random|rnd|rndnum|r|time|timestamp|stamp|unique|uid|dc)=[0-9.]{3,30}\Z"
 )
@@ -58,3 +60,20 @@ def find_key(
     bare = without_busters(key)
     near = islice(iter_keys(captures, segments, collection=collection), MOST_KEYS)
     return next((capture.key for capture, _ in near if without_busters(capture.key) == bare), None)
+
+
+def shorter_queries(url: str) -> Iterator[str]:
+    """The address without one of its query arguments, the last one first; with only one of them; and without
+    its query. None for an address without a query.
+    """
+    bare, mark, query = url.partition("?")
+    if not mark:
+        return
+    between = "&" if "&" in query else ";"
+    arguments = query.split(between)
+    if 1 < len(arguments) <= MOST_ARGUMENTS:
+        for number in reversed(range(len(arguments))):
+            yield f"{bare}?{between.join(arguments[:number] + arguments[number + 1 :])}"
+        if len(arguments) > 2:
+            yield from (f"{bare}?{argument}" for argument in arguments)
+    yield bare

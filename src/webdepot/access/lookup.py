@@ -2,8 +2,8 @@
 below a prefix.
 
 Everything is answered by single seeks in the capture index, inside the spans of time that the access rules
-leave open; a URL with fifty thousand captures costs the same as one with five. The number of captures skipped
-because they are hidden from version lists is bounded.
+leave open; an address with fifty thousand captures costs the same as one with five. The number of captures
+skipped because they are hidden from version lists is bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -99,7 +99,11 @@ def command_name(arguments: Sequence[str]) -> str:
 
 
 def with_browser_mode(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with `--browser` alone written out as `--browser=always`."""
+    """The arguments, with `--browser` alone written out as `--browser=always`: for all commands but those of
+    harvesters, where it has no modes.
+    """
+    if command_name(arguments) in ("harvester", "service"):
+        return list(arguments)
     complete = []
     for argument, following in zip(arguments, [*arguments[1:], ""]):
         is_alone = argument == "--browser" and following not in _BROWSER_MODES

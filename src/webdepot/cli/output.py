@@ -84,8 +84,8 @@ def count_words(count: int, nouns: str) -> str:
 def failure_words(errors: int, failed_parts: int) -> str:
     """`3 pages and 12 parts could not be fetched`; empty if nothing failed."""
     counts = ((errors - failed_parts, "pages"), (failed_parts, "parts"))
-    words = [count_words(count, nouns) for count, nouns in counts if count > 0]
-    return f"{' and '.join(words)} could not be fetched" if words else ""
+    counted = [count_words(count, nouns) for count, nouns in counts if count > 0]
+    return f"{' and '.join(counted)} could not be fetched" if counted else ""
 
 
 def plain(text: str) -> str:

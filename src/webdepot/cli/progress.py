@@ -150,12 +150,13 @@ def _pieces(progress: Progress, elapsed_s: float) -> tuple[str, str, str]:
     elif progress.done:
         parts.append(count_words(progress.done, unit))
     if progress.waiting:
-        parts.append(f"{progress.waiting:,} waiting")
+        failed = f", {progress.errors:,} failed" if progress.errors else ""
+        parts.append(f"{count_words(progress.waiting, 'addresses')} waiting{failed}")
     if progress.size_bytes:
         parts.append(size_words(progress.size_bytes))
     if progress.rate:
         parts.append(f"{progress.rate:,.1f} {unit}/s")
-    if progress.errors:
+    if progress.errors and not progress.waiting:
         parts.append(f"{progress.errors:,} failed")
     parts.append(duration_words(elapsed_s))
     if progress.whole:

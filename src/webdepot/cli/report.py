@@ -1,6 +1,9 @@
 """The short report at the end of `archive`, `import` and `harvest resume`."""
 
-from collections.abc import Mapping
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,15 +16,34 @@ if TYPE_CHECKING:
 
 EXIT_STOPPED = 130
 SHOWN_FINDINGS = 5
+INDENT = " " * 14
 TO_VIEW = "To view it, run: [bold]webdepot serve[/bold]"
 
 
 def print_report(output: Output, report: "ArchiveReport") -> None:
     """Print the report; exits 130 if the harvest was stopped and can be resumed."""
     if output.json or not output.quiet:
-        output.result(report_fields(report), "\n".join([*report_lines(report), TO_VIEW]))
+        output.result(report_fields(report), "\n".join([*_fitted(report_lines(report)), TO_VIEW]))
     if report.harvest.state is HarvestState.STOPPED:
         raise typer.Exit(EXIT_STOPPED)
+
+
+def _fitted(lines: Iterable[str]) -> list[str]:
+    """The lines; on a terminal, long ones are continued between words, below the text of the first line."""
+    if not sys.stdout.isatty():
+        return list(lines)
+    width = shutil.get_terminal_size().columns
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=INDENT,
+            break_long_words=False,  # an address can be copied
+            break_on_hyphens=False,
+        )
+    ]
 
 
 def report_fields(report: "ArchiveReport") -> dict[str, Any]:
@@ -73,15 +95,14 @@ def report_lines(report: "ArchiveReport") -> list[str]:
         noun = "finding" if more == 1 else "findings"
         lines.append(f"              {more:,} more {noun}: webdepot quality check {plain(harvest.id)}")
     lines.append(
-        f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, "
+        f"  Formats     {count_words(formats.files, 'files')} without duplicates: "
+        f"{formats.recognised:,} recognised, {formats.uncertain:,} uncertain, "
         f"{formats.not_recognised:,} not recognised"
     )
     lines.append(
         f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
     )
-    lines.append(
-        f"  Index       {count_words(report.captures, 'captures')}, {report.pages:,} of them with text"
-    )
+    lines.append(f"  Index       {_indexed(report)}")
     if report.words_away:
         lines.append(
             f"              [yellow]![/yellow] {plain(report.words_away)} When it answers again, "
@@ -95,6 +116,15 @@ def _harvested(counts: Mapping[str, int]) -> str:
     if pages is None:  # an import, or a harvest of an earlier version
         return documents
     return f"{documents}, of which {pages:,} {'is a page' if pages == 1 else 'are pages'}"
+
+
+def _indexed(report: "ArchiveReport") -> str:
+    """The number of captures, with the reason why it is not that of the documents."""
+    counts, captures = report.harvest.counts, count_words(report.captures, "captures")
+    shots = counts.get("screenshots", 0)
+    if shots and report.captures == counts.get("fetched", 0) + shots:
+        captures += f" (the documents and {count_words(shots, 'screenshots')})"
+    return f"{captures}, {report.pages:,} of them with text"
 
 
 def _left_out_lines(kinds: Mapping[str, int], invented: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from webdepot.cluster import readiness
 from webdepot.cluster.processes import Program
@@ -17,26 +16,6 @@ def scheduler(port: int, *, environment: Mapping[str, str] | None = None) -> Pro
         environment=environment or {},
         address=address_of(port),
         is_ready=lambda: readiness.accepts(port),
-    )
-
-
-def worker(
-    number: int,
-    scheduler_port: int,
-    folder: Path,
-    *,
-    options: tuple[str, ...] = (),
-    environment: Mapping[str, str] | None = None,
-) -> Program:
-    """A process that runs workers, and restarts those that die."""
-    places = ("--local-directory", str(folder), "--nthreads", "1")
-    return Program(
-        name=f"dask-worker-{number}",
-        command=[
-            *(sys.executable, "-m", "dask", "worker", address_of(scheduler_port)),
-            *(*places, *_HERE, *options),
-        ],
-        environment=environment or {},
     )
 
 

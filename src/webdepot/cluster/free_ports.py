@@ -9,11 +9,6 @@ the server starts. Together with the neighbours that `free_ports` can be asked f
 """
 
 
-def free_port(*, udp: bool = False) -> int:
-    (port,) = free_ports(1, udp=udp)
-    return port
-
-
 def free_ports(count: int, *, neighbour: int = 0, udp: bool = False) -> list[int]:
     """Ports that are free, and whose neighbours that far above are free too."""
     ports: list[int] = []

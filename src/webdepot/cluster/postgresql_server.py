@@ -23,8 +23,6 @@ USER = "webdepot"
 DATABASE = "archive"
 _BIN = "pginstall/bin"
 _PREPARE_S = 120
-FOR_TESTS = ("-c", "fsync=off", "-c", "shared_buffers=16MB")
-"""Options for tests: PostgreSQL does not wait for the disk, so a power cut may lose data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -203,21 +203,6 @@ class ProcessFolder:
         return f"Its log is {path}" + (f", and ends with: {' | '.join(tail[-3:])}" if tail else ".")
 
 
-@contextmanager
-def running(folder: Path, *programs: Program, at_most_s: float = _READY_S) -> Iterator[ProcessFolder]:
-    """Programs that end with the block, for tests and benchmarks. All are ready when it begins."""
-    processes = ProcessFolder(folder)
-    try:
-        for program in programs:
-            processes.start(program)
-        for program in programs:
-            processes.wait(program, at_most_s=at_most_s)
-        yield processes
-    finally:
-        for program in reversed(programs):
-            processes.kill(program.name)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
     state: str
@@ -248,15 +233,15 @@ def _boot() -> str:
 
 def _members(session: int, mark: str) -> list[int]:
     """The processes of a session that have our mark in their environment."""
-    found = []
+    pids = []
     wanted = f"{_MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*"):
         facts = _facts(path.name)
         if facts is not None and facts.session == session and facts.state not in "ZX":
             with suppress(OSError):
                 if wanted in (path / "environ").read_bytes().split(b"\0"):
-                    found.append(int(path.name))
-    return found
+                    pids.append(int(path.name))
+    return pids
 
 
 def _wait_gone(process: TrackedProcess) -> None:

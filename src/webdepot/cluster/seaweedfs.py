@@ -4,7 +4,7 @@
     master ── volume 1, 2, 3      files; each is on two of them (replication 001)
        └───── filer ── s3         names; the S3 protocol, with keys
 
-In tests all of it is one process. Only s3 asks for keys: the other ports are open to all users of this
+Only s3 asks for keys: the other ports are open to all users of this
 machine.
 """
 
@@ -101,26 +101,6 @@ class SeaweedCluster:
             address=f"127.0.0.1:{port}",
             is_ready=lambda: readiness.answers(port, path),
         )
-
-
-def single(folder: Path, ports: Sequence[int], keys: Sequence[S3Key]) -> Program:
-    """SeaweedFS in one process, for tests. The last of the four ports is that of S3."""
-    master, volume, filer, s3 = ports
-    durable.make_folders(folder / "data")
-    write_keys(folder / "s3.json", keys)
-    options = [
-        f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}",
-        f"-volume.port={volume}", "-volume.max=40", "-master.volumeSizeLimitMB=64", "-filer",
-        f"-filer.port={filer}", "-s3", *s3_options("-s3.", s3, folder / "s3.json"),
-    ]  # fmt: skip
-    return Program(
-        name="seaweedfs",
-        command=[str(find_weed()), "server", *options],
-        folder=folder,
-        address=f"http://127.0.0.1:{s3}",
-        # It listens long before it can store anything.
-        is_ready=lambda: all(readiness.answers(*each) for each in ((s3, "/status"), (master, "/dir/assign"))),
-    )
 
 
 def s3_options(prefix: str, port: int, keys: Path) -> list[str]:

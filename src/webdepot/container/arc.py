@@ -36,21 +36,23 @@ def _header_end(data: bytes, at: int, limit: int) -> int:
 
 def parse(data: bytes) -> RecordHeader:
     """Read one header line, line end included."""
-    words = data.rstrip(b"\r\n").decode("utf-8", "replace").split(" ")
-    length = int(words[-1]) if words[-1].isascii() and words[-1].isdigit() and len(words[-1]) < 19 else -1
+    columns = data.rstrip(b"\r\n").decode("utf-8", "replace").split(" ")
+    length = (
+        int(columns[-1]) if columns[-1].isascii() and columns[-1].isdigit() and len(columns[-1]) < 19 else -1
+    )
     if length < 0:
         return RecordHeader(data, problem="its line does not end in a length")
-    date_at = _date_at(words)
-    date = _date(words[date_at]) if date_at else None
+    date_at = _date_at(columns)
+    date = _date(columns[date_at]) if date_at else None
     if date is None or date_at is None:
         return RecordHeader(data, length=length, problem="its line has no valid date")
-    url = " ".join(words[: date_at - 1])
-    kind, content_type, more = _describe(url, words[date_at + 1 : -1])
+    url = " ".join(columns[: date_at - 1])
+    kind, content_type, more = _describe(url, columns[date_at + 1 : -1])
     pairs = [
         ("WARC-Type", kind.value),
         ("WARC-Target-URI", url),
         ("WARC-Date", times.to_iso(date)),
-        ("WARC-IP-Address", words[date_at - 1]),
+        ("WARC-IP-Address", columns[date_at - 1]),
         ("Content-Type", content_type),
         ("Content-Length", str(length)),
         *more,
@@ -58,13 +60,13 @@ def parse(data: bytes) -> RecordHeader:
     return RecordHeader(data, kind, url, date, Fields(pairs), length)
 
 
-def _date_at(words: list[str]) -> int | None:
+def _date_at(columns: list[str]) -> int | None:
     """The position of the date: third from the right in version 1, eighth in version 2, or else the first
     column that looks like one.
     """
-    last = len(words)
+    last = len(columns)
     places = [last - 8, last - 3, *range(last - 3, max(1, last - _FARTHEST_DATE), -1)]
-    return next((at for at in places if at >= 2 and _DATE.match(words[at])), None)
+    return next((at for at in places if at >= 2 and _DATE.match(columns[at])), None)
 
 
 def _date(digits: str) -> datetime | None:
@@ -74,13 +76,13 @@ def _date(digits: str) -> datetime | None:
         return None
 
 
-def _describe(url: str, words: list[str]) -> tuple[RecordKind, str, list[tuple[str, str]]]:
+def _describe(url: str, columns: list[str]) -> tuple[RecordKind, str, list[tuple[str, str]]]:
     """Kind, content type of the block, and the columns that WARC has no field for."""
     more: list[tuple[str, str]] = []
-    if len(words) >= 6:
-        more = list(zip(_MORE_OF_VERSION_2, words[-5:]))
-        words = words[:-5]
-    stated = " ".join(words)
+    if len(columns) >= 6:
+        more = list(zip(_MORE_OF_VERSION_2, columns[-5:]))
+        columns = columns[:-5]
+    stated = " ".join(columns)
     more.append(("ARC-Content-Type", stated))
     scheme = url.partition(":")[0].lower()
     if scheme == "filedesc":

@@ -99,9 +99,9 @@ def parse_head(data: bytes) -> HttpHead:
 
 def _version_of_request(text: str) -> str:
     """The last word of a request line; empty if the first line is not one."""
-    words = text.partition("\n")[0].split()
-    is_request = len(words) >= 3 and not text[0].isspace() and _VERSION.fullmatch(words[-1])
-    return words[-1] if is_request else ""
+    parts = text.partition("\n")[0].split()
+    is_request = len(parts) >= 3 and not text[0].isspace() and _VERSION.fullmatch(parts[-1])
+    return parts[-1] if is_request else ""
 
 
 # --- transfer coding ---

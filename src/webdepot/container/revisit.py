@@ -18,8 +18,8 @@ _NOWHERE = Location(container="", offset=0, length=0)
 
 
 def find(visits: Sequence[tuple[Visit, str]], captures: CaptureIndex) -> list[Capture | None]:
-    """For each visit and its payload digest, the earlier response with the same payload, of the same URL if
-    there is one.
+    """For each visit and its payload digest, the earlier response with the same payload, of the same address
+    if there is one.
     """
     repeatable = [_may_repeat(visit, digest) for visit, digest in visits]
     payloads = [

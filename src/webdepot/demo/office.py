@@ -82,6 +82,7 @@ class _Site:
     reason: str = ""
     owner: str = ""
     origin: Origin = Origin.STAFF
+    by: str = _BY
 
 
 _YES = (("national", 1.0, "about the region"), ("cultural", 1.0, "its own archive of pictures and stories"))
@@ -89,13 +90,15 @@ SITES = (
     _Site(
         address="http://www.orgelkring-veldwijk.example/",
         name="Orgelkring Veldwijk",
-        note="Suggested by a reader: recordings of organs that have been sold since.",
+        note="Suggested by a reader: recordings of organs that have since been sold.",
         origin=Origin.PUBLIC,
     ),
     _Site(
         address="http://www.imkers-veldwijk.example/",
         name="Imkersvereniging Veldwijk",
         note="Yearbooks as PDF since 2006.",
+        origin=Origin.PARTNER,
+        by="partner",
     ),
     _Site(
         address="http://www.kaatsclub-oosterlo.example/",
@@ -122,7 +125,7 @@ SITES = (
     _Site(
         address="http://www.nieuwbouw-de-weide.example/",
         name="Nieuwbouw De Weide",
-        note="Plans of a new quarter.",
+        note="Plans for a new housing estate.",
         judged=_YES,
         decision="put off",
         reason="Nothing is built yet.",
@@ -216,8 +219,8 @@ def _select(archive: Archive, clock: _SettableClock) -> None:
 
 
 def _nominate(archive: Archive, each: _Site) -> None:
-    nomination = targets.draft([each.address], name=each.name, note=each.note, origin=each.origin, by=_BY)
-    dossier = targets.enter(archive, nomination, by=_BY)[0]
+    nomination = targets.draft([each.address], name=each.name, note=each.note, origin=each.origin, by=each.by)
+    dossier = targets.enter(archive, nomination, by=each.by)[0]
     if dossier.state is not TargetState.NOMINATED:
         return  # an earlier run, which was killed, did the rest
     if each.judged:

@@ -39,7 +39,7 @@ _TITLE = "Museum Veldwijk, 2003–2024"
 _TEXT = """\
 Five editions of the site of one museum, from a page made of tables to one made by scripts.
 
-Look at how the story of the damask changes: a gift in 2003, looted art in 2024.
+Look at how the story of the damask changes: a gift in 2003, returned as looted art in 2024.
 """
 _SETTINGS = f"""\
 [archive]
@@ -186,7 +186,7 @@ def _farewell() -> str:
     return "\n".join(
         (
             "The demonstration is ready. All its dates are invented. In the portal, try:",
-            "  search for  damast          a page whose story changed: a gift in 2003, looted art in 2024",
+            "  search for  damast          a page whose story changed: a gift in 2003, returned in 2024",
             "  search for  Schmuggler      German pages;  smokkelen  finds the Dutch ones",
             f"  look up     {site.SEED}     five versions; step through them with the time bar",
             f"  look up     {site.SEED}nieuws/vlasweek.html     a news item that changes between editions",

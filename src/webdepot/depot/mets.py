@@ -12,6 +12,7 @@ from urllib.parse import quote
 from lxml import etree
 
 from webdepot.depot.premis import FileEntry, plain
+from webdepot.text import untrusted_xml
 from webdepot.times import to_iso
 
 METS = "http://www.loc.gov/METS/"
@@ -53,9 +54,9 @@ def to_xml(
 
 def _embed(root: etree._Element, dublin_core: bytes) -> bool:
     """Embed the Dublin Core; False if there is none that can be read."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_blank_text=True)
+    source = dublin_core[:LONGEST_BYTES]
     try:
-        element = etree.fromstring(dublin_core[:LONGEST_BYTES], parser) if dublin_core else None
+        element = untrusted_xml.parse(source, remove_blank_text=True) if source else None
     except etree.XMLSyntaxError:
         element = None
     if element is None:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from webdepot.container.writer import Sealed
 from webdepot.depot.ocfl.inventory import Inventory
 from webdepot.model import (
     Container,
@@ -42,6 +43,17 @@ class ContainerSource:
     size_bytes: int
     sha256: str
     records: int
+
+
+def source_of(sealed: Sealed) -> ContainerSource:
+    """A container that was just written."""
+    return ContainerSource(
+        name=sealed.name,
+        path=sealed.path,
+        size_bytes=sealed.size_bytes,
+        sha256=sealed.sha256,
+        records=sealed.records,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,8 @@ _SESSION = f"""
 of a transaction that was under way, and others wait for them. Its own settings are hours.
 """
 _OLDEST_VERSION = 120_000
-_MISCONFIGURED = ("authentication failed", "no password supplied", "does not exist", "could not translate")
+_NOT_LET_IN = ("authentication failed", "no password supplied")
+_MISCONFIGURED = ("does not exist", "could not translate")
 """Parts of the driver's messages when a connection cannot be opened and waiting will not help; it gives no
 codes for these errors.
 """
@@ -96,7 +97,12 @@ def explain(cause: BaseException | None, where: str) -> WebdepotError | None:
                 "portals and workers.",
                 retry=True,
             )
-        case psycopg.OperationalError() if any(words in str(cause) for words in _MISCONFIGURED):
+        case psycopg.OperationalError() if any(phrase in str(cause) for phrase in _NOT_LET_IN):
+            return ConfigError(
+                f"The database {where} cannot be opened: {_one_line(cause)}. Set the password in the "
+                "environment (WEBDEPOT_DATABASE_PASSWORD), or correct [database] in webdepot.toml."
+            )
+        case psycopg.OperationalError() if any(phrase in str(cause) for phrase in _MISCONFIGURED):
             return ConfigError(
                 f"The database {where} cannot be opened: {_one_line(cause)}. Correct [database] in "
                 "webdepot.toml, or create it: createdb NAME"

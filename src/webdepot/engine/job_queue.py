@@ -45,26 +45,26 @@ _J = JobState
 JOB = Machine(
     noun="job",
     steps=(
-        Step(act="add", before=(), after=_J.WAITING, words="A person started it in the portal."),
-        Step(act="take", before=(_J.WAITING,), after=_J.RUNNING, words="A worker takes it, with a lease."),
-        Step(act="finish", before=(_J.RUNNING,), after=_J.DONE, words="It has ended; its result is kept."),
+        Step(act="add", before=(), after=_J.WAITING, meaning="A person started it in the portal."),
+        Step(act="take", before=(_J.WAITING,), after=_J.RUNNING, meaning="A worker takes it, with a lease."),
+        Step(act="finish", before=(_J.RUNNING,), after=_J.DONE, meaning="It has ended; its result is kept."),
         Step(
             act="give back",
             before=(_J.RUNNING,),
             after=_J.WAITING,
-            words="Its worker stopped or was killed. The next one continues or repeats it.",
+            meaning="Its worker stopped or was killed. The next one continues or repeats it.",
         ),
         Step(
             act="fail",
             before=(_J.RUNNING,),
             after=_J.FAILED,
-            words=f"It could not be done, or its worker was killed {MOST_TRIES} times.",
+            meaning=f"It could not be done, or its worker was killed {MOST_TRIES} times.",
         ),
         Step(
             act="cancel",
             before=(_J.WAITING,),
             after=_J.CANCELLED,
-            words="A person cancelled it before it began.",
+            meaning="A person cancelled it before it began.",
         ),
     ),
 )

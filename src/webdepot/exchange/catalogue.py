@@ -17,7 +17,7 @@ highest level to the lowest, each with the fields of `Record`, moments in ISO 86
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -290,12 +290,6 @@ def many(connection: Connection, keys: Sequence[str]) -> dict[str, CatalogueReco
     """Records by key; unknown keys are left out."""
     rows = connection.execute(select(catalogue).where(catalogue.c.key.in_(sorted(set(keys))))).mappings()
     return {row["key"]: from_row(row) for row in rows}
-
-
-def iter_all(connection: Connection) -> Iterator[CatalogueRecord]:
-    """All records, including withdrawn ones, in the order of their changes; streams."""
-    chosen = select(catalogue).order_by(catalogue.c.changed_at, catalogue.c.key)
-    return map(from_row, connection.execute(chosen.execution_options(yield_per=500)).mappings())
 
 
 def to_document(records: Sequence[CatalogueRecord], transfer: Mapping[str, object] | None = None) -> bytes:

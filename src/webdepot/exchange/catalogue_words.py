@@ -98,9 +98,9 @@ def put_subjects(connection: Connection, key: str, keywords: Sequence[str]) -> N
     """Replace the subjects of a work, and nothing else."""
     of_work = (catalogue_words.c.key == key, catalogue_words.c.field == SUBJECT)
     connection.execute(delete(catalogue_words).where(*of_work))
-    found = {subject for keyword in keywords if (subject := _subject(keyword))}
-    if found:
-        rows = [{"key": key, "field": SUBJECT, "word": subject} for subject in sorted(found)]
+    subjects_of_work = {subject for keyword in keywords if (subject := _subject(keyword))}
+    if subjects_of_work:
+        rows = [{"key": key, "field": SUBJECT, "word": subject} for subject in sorted(subjects_of_work)]
         connection.execute(insert(catalogue_words), rows)
 
 

@@ -24,9 +24,7 @@ _NUMBERS = {
     "rightsMD": {SIZE: "CSIP54", CHECKSUM: "CSIP56", PLACE: "CSIP51"},
 }
 _FIRST_NUMBERS = {"dmdSec": 22, "digiprovMD": 36, "rightsMD": 49}
-"""The number of the first rule for references in a section; the others follow in the order of
-`_REFERENCE`.
-"""
+"""The first rule for references in a section; the others follow in the order of `_REFERENCE`."""
 _REFERENCE = (
     "LOCTYPE", "type", "href", "MDTYPE", "MIMETYPE", "SIZE", "CREATED", "CHECKSUM", "CHECKSUMTYPE",
 )  # fmt: skip

@@ -110,12 +110,18 @@ class PartnerRecord:
     xml: str
     """The metadata as received; empty for a deleted record."""
     sha256: str
+    """Of the metadata; `deleted` for a deleted record."""
     urn: str = ""
     state: RecordState
     reason: str = ""
     warnings: tuple[str, ...] = ()
     seen_at: datetime
     done_at: datetime | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the partner has withdrawn the record."""
+        return self.sha256 == "deleted"
 
 
 def add(connection: Connection, partner: Partner) -> Partner:

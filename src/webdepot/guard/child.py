@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.guard import scratch, walls
+from webdepot.guard.batch import PayloadSlice
 from webdepot.guard.walls import View
 
 MESSAGE_BYTES = 1 << 17
@@ -103,6 +104,25 @@ def _arm(longest_s: float) -> float:
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used_s + longest_s + _ARMED_S) + 1, hard))
     return time.monotonic()
+
+
+def within_memory(memory_bytes: int, answer: Callable[[Message, PayloadSlice], Message]) -> Work:
+    """Work that answers one question after another about a part of the file, with a limit of memory that
+    counts from what is loaded now.
+    """
+
+    def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
+        limit_memory(memory_bytes)
+        try:
+            for question in questions:
+                offset, size_bytes = question["place"]
+                yield answer(
+                    question, PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+                )
+        finally:
+            limit_memory(None)
+
+    return work
 
 
 def limit_memory(memory_bytes: int | None) -> None:

@@ -443,6 +443,6 @@ def _memory_bytes(pid: int, *, shared_bytes: int = 0) -> int:
         lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
     except OSError:
         return 0
-    sizes = {words[0]: int(words[1]) << 10 for line in lines if (words := line.split())[0] in _SIZES}
+    sizes = {fields[0]: int(fields[1]) << 10 for line in lines if (fields := line.split())[0] in _SIZES}
     own, shared = (sizes.get(name, 0) for name in _SIZES)
     return own + max(0, shared - shared_bytes)

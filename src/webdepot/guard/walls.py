@@ -166,12 +166,6 @@ _SYSTEM = (
 )
 
 
-def landlock_version() -> int:
-    """The version of Landlock's interface; 0 if the kernel does not have it."""
-    version: int = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
-    return max(0, version)
-
-
 def _restrict_files(library: ctypes.CDLL, view: View) -> None:
     version = _check(library.syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
     handled = _RIGHTS_OF_VERSION.get(version, _LATEST_RIGHTS)
@@ -228,11 +222,6 @@ _IOCTLS = (0x5401, 0x5450, 0x5451, 0x541B)
 _PRCTLS = (15, 16, 0x53564D41)
 """PR_SET_NAME, PR_GET_NAME, PR_SET_VMA (Go names its memory)."""
 _Instruction = tuple[int, int, int, int]
-
-
-def has_filters() -> bool:
-    """Whether the kernel filters system calls, and this program knows their numbers on this machine."""
-    return platform.machine() in ARCHITECTURES and Path("/proc/sys/kernel/seccomp/actions_avail").exists()
 
 
 def _architecture() -> Architecture:

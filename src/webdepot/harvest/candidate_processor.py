@@ -32,13 +32,13 @@ from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import MISSING, PROBE, SOFTWARE, of_unkept, of_visit
 from webdepot.harvest.scope import host_rules
-from webdepot.harvest.scope.hop_path import is_guess, is_part, is_unreferenced
+from webdepot.harvest.scope.hop_path import embed_depth, is_guess, is_part, is_unreferenced
 from webdepot.harvest.scope.trap_watch import PageContent, page_content, page_lines
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, host_of, origin_of
 
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures before the server was reached: such a URL is not given up."""
+"""Failures before the server was reached: such an address is not given up."""
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that concern the whole host."""
 _NOT_FOUND = frozenset({404, 410})
@@ -183,7 +183,8 @@ class CandidateProcessor:
             with visit.body:
                 head = parse_head(visit.head) if visit.failure is None else NO_HEAD
                 if visit.failure is None and 200 <= visit.status < 300:
-                    opened = await self._opener.open(visit, None) if self._opener is not None else None
+                    is_opened = self._opener is not None and not embed_depth(candidate.path)  # frames are not
+                    opened = await self._opener.open(visit, None) if self._opener and is_opened else None
                     links = (opened.extracted if opened else state.extract(visit, head)).links
                     lines = page_lines(visit, opened.text if opened else "")
                 state.log.write(of_visit(visit, mime=mime_of(head), note=PROBE))
@@ -371,8 +372,8 @@ class CandidateProcessor:
         return bool(wanted)
 
     def _note_failure(self, answer: PendingAnswer, failure: Failure) -> None:
-        """Count and log a final failure. A host that failed all tries of one URL is left alone; its queue is
-        kept for the next run, without URLs that were only guessed.
+        """Count and log a final failure. A host that failed all tries of one address is left alone; its queue
+        is kept for the next run, without addresses that were only guessed.
         """
         state, visit = self._state, answer.visit
         state.latest_host = host_of(visit.candidate.url)

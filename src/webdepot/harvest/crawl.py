@@ -35,7 +35,7 @@ from webdepot.text.patterns import LinearPattern
 from webdepot.url import Url
 
 MOST_UNCOMMITTED = 50_000
-"""After this many new URLs a checkpoint is made early, because they are in memory until then."""
+"""After this many new addresses a checkpoint is made early, because they are in memory until then."""
 MOST_TOGETHER = 16
 """Most answers that are settled in one go, so that the next requests to other servers are not delayed."""
 RATE_WINDOW_S = 5.0
@@ -135,7 +135,7 @@ class _Crawl:
                 return self._own_end()
             if now_s >= checkpoint_s or self.state.intake.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
-                checkpoint_s = time.monotonic() + self.state.settings.checkpoint_s
+                checkpoint_s = self._next_checkpoint_s(now_s)
             if now_s >= progress_s:
                 self._obey_orders()
                 self._report_progress()
@@ -291,6 +291,13 @@ class _Crawl:
         self.ledger.commit(marks)
         self.state.intake.uncommitted, self.state.is_dirty = 0, False
         self._check_free_space()
+
+    def _next_checkpoint_s(self, began_s: float) -> float:
+        """When the next checkpoint is due, after one that began then and has just ended: so early that it is
+        complete in time if it takes as long, because only complete ones count; but not without a pause.
+        """
+        now_s, interval_s = time.monotonic(), self.state.settings.checkpoint_s
+        return max(began_s + interval_s - (now_s - began_s), now_s + interval_s / 2)
 
     def _check_free_space(self) -> None:
         least_bytes = self.state.settings.least_free_bytes

@@ -232,7 +232,7 @@ class CrawlState:
 
     @property
     def has_enough_pages(self) -> bool:
-        """Whether the limit of pages is reached: then only parts are asked for."""
+        """Whether the limit of pages is reached: then only parts are requested."""
         return bool(self.settings.limit_pages) and self.totals.pages >= self.settings.limit_pages
 
     def may_ask_for_page(self) -> bool:

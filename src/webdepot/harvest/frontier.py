@@ -1,5 +1,5 @@
-"""The frontier on one machine: which URLs were seen, which are queued, and when a host may be asked. LMDB on
-disk, a heap of hosts in memory.
+"""The frontier on one machine: which addresses were seen, which are queued, and when a host may be asked.
+LMDB on disk, a heap of hosts in memory.
 
 A host here is scheme, host name and port. One candidate of a host is out at a time; the caller decides how
 long the host rests (`politeness`). Layout of the LMDB environment, version 1; all numbers are big-endian, so
@@ -7,19 +7,19 @@ that keys sort by number:
 
     meta      "layout"                                          -> "1"
               "marks"                                           -> JSON object: file name -> acknowledged size
-    seen      host hash (8) | URL hash (8)                      -> empty
-    refused   host hash (8) | URL hash (8)                      -> empty
+    seen      host hash (8) | address hash (8)                  -> empty
+    refused   host hash (8) | address hash (8)                  -> empty
     queue     host hash (8) | precedence (1) | sequence (8)     -> tries (1) | outside (1) | path 0 via 0 url
     notes     key of the caller, or 0 | its hash (32)           -> value of the caller
               if it is longer than LMDB allows
 
     precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses and what is added as last
-    sequence:   number of URLs seen before it
+    sequence:   number of addresses seen before it
 
 The host comes first, so that the queue of a host is one range and its fingerprints are adjacent. With 64 bits
-for the URL within the host, no URL among ten million is falsely taken as seen (with Heritrix's 40 bits some
-45 would be lost). Two hosts with the same hash would only share a queue, because the URL hash covers the
-whole URL.
+for the address within the host, no address among ten million is falsely taken as seen (with Heritrix's 40
+bits some 45 would be lost). Two hosts with the same hash would only share a queue, because the address hash
+covers the whole address.
 
 Order of steps:
 1. One write transaction stays open from commit to commit: a crash undoes all of it, and nothing else.
@@ -65,7 +65,7 @@ _LAST = _PRECEDENCE[Hop.SPECULATIVE]
 _KEY = Struct(">BQ")
 _NONE: frozenset[bytes] = frozenset()
 _LONGEST_NOTE_KEY = 511
-"""The longest key that LMDB stores; URLs can be longer."""
+"""The longest key that LMDB stores; addresses can be longer."""
 
 
 def precedence(path: str) -> int:

@@ -23,7 +23,7 @@ class HostCounts:
     """Of those, HTML pages that are not part of another page."""
     bytes: int = 0
     errors: int = 0
-    """Answers of 400 and above, and URLs that could not be fetched."""
+    """Answers of 400 and above, and addresses that could not be fetched."""
     refused: int = 0
     """Refused by robots.txt, a rule or a limit."""
     duplicates: int = 0

@@ -1,4 +1,5 @@
-"""The judge of a crawl: decides every question about a URL or an answer, and names the rule in its verdict.
+"""The judge of a crawl: decides every question about an address or an answer, and names the rule in its
+verdict.
 
     link found        `of_link`        is it queued?     scope rules, then nofollow, then traps
     before asking     `before_asking`  is it asked now?  the rules may have changed since it was queued
@@ -63,7 +64,7 @@ class CrawlJudge:
         self.mazes = MazeWatch()
         stored = json.loads(kept or b"{}")
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
-        """Distinct URLs by the rule that rejected them."""
+        """Distinct addresses by the rule that rejected them."""
         self._guesses: dict[str, tuple[int, int]] = {
             guesser: (tried, right) for guesser, (tried, right) in stored.get("guesses", {}).items()
         }
@@ -112,8 +113,8 @@ class CrawlJudge:
     def of_link(
         self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
     ) -> Verdict:
-        """Whether a URL that was found is queued. A page or link may ask not to be followed; parts of a page
-        are queued anyway.
+        """Whether an address that was found is queued. A page or link may ask not to be followed; parts of a
+        page are queued anyway.
         """
         verdict = scope.decide(candidate, self.rules)
         if not verdict:
@@ -129,7 +130,7 @@ class CrawlJudge:
         return verdict if trap is None else trap
 
     def explain(self, candidate: Candidate) -> list[ScopeStep]:
-        """The answer of each rule of the chain to a URL, for a person."""
+        """The answer of each rule of the chain to an address, for a person."""
         return scope.explain(candidate, self.named)
 
     def before_asking(self, candidate: Candidate) -> Verdict:
@@ -167,7 +168,7 @@ class CrawlJudge:
         return self.mazes.find_rejection(candidate) if trap is None else trap
 
     def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:
-        """Whether robots.txt allows a URL, under the policy of the harvest or of the host."""
+        """Whether robots.txt allows an address, under the policy of the harvest or of the host."""
         verdict = known.decide(candidate.url)
         if verdict:
             return verdict
@@ -176,8 +177,8 @@ class CrawlJudge:
         return robots.judge(known, candidate.url, policy, is_part=embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
-        """Whether an answer is kept; seeds always are. As with rules about URLs, the last rule about types
-        that answers wins.
+        """Whether an answer is kept; seeds always are. As with rules about addresses, the last rule about
+        types that answers wins.
         """
         if self._answer_rules and candidate.path.strip(Hop.REDIRECT):
             for rule in reversed(self._answer_rules):

@@ -2,7 +2,7 @@
 (`peer_processes`), or refused.
 
 Most links of a page were also on the last one. They are remembered for some time and skipped before a
-candidate is made of them. The frontier, which queues every URL once, would do the same, but slower.
+candidate is made of them. The frontier, which queues every address once, would do the same, but slower.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,14 +46,14 @@ class LinkIntake:
         self.clock = clock
         self.peers = peers
         self.uncommitted = 0
-        """URLs added since the last checkpoint."""
+        """Addresses added since the last checkpoint."""
         self.recently_added: set[Url] = set()
-        """URLs that the frontier, or the process that owns their host, has already."""
+        """Addresses that the frontier, or the process that owns their host, has already."""
         self.recently_refused: set[Url] = set()
         self._guessed: set[Url] = set()
-        """URLs that were queued as guesses from scripts."""
+        """Addresses that were queued as guesses from scripts."""
         self._named: dict[Url, Candidate] = {}
-        """Guessed URLs that a page was later found to name, as a link or a part."""
+        """Guessed addresses that a page was later found to name, as a link or a part."""
         self.recently_outside: set[Url] = set()
         """Links that belong to no seed, whatever page they are on."""
         self._build_rules()
@@ -128,7 +128,7 @@ class LinkIntake:
         )
 
     def _remember(self, urls: Iterable[Url]) -> None:
-        """Remember URLs as added recently."""
+        """Remember addresses as added recently."""
         if len(self.recently_added) + len(self.recently_outside) > MOST_REMEMBERED:
             self.recently_added.clear()
             self.recently_outside.clear()
@@ -139,7 +139,7 @@ class LinkIntake:
     ) -> None:
         accepted = []
         page_says_no = "nofollow" in extracted.directives
-        # A host is decided once (`host_rules`), so a URL outside stays outside.
+        # A host is decided once (`host_rules`), so an address outside stays outside.
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in unknown:
             outlink = self.candidate(source, url, hop)
@@ -163,7 +163,7 @@ class LinkIntake:
         self._queue(accepted if self.peers is None else self.peers.keep_mine(accepted))
 
     def _note_guess(self, outlink: Candidate) -> None:
-        """Remember guessed URLs, and which of them a page names: those are no longer guesses."""
+        """Remember guessed addresses, and which of them a page names: those are no longer guesses."""
         if len(self._guessed) + len(self._named) > MOST_REMEMBERED:
             self._guessed.clear()
             self._named.clear()

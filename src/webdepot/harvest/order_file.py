@@ -35,9 +35,9 @@ class OrderVerb(StrEnum):
     CHANGE = "change"
     """Change settings by name; the service knows what they mean."""
     ADD = "add"
-    """Fetch URLs even if they are outside the scope."""
+    """Fetch addresses even if they are outside the scope."""
     REMOVE = "remove"
-    """Discard the queued URLs that match one of the regular expressions."""
+    """Discard the queued addresses that match one of the regular expressions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Order:
     by: str = ""
     reason: str = ""
     urls: tuple[str, ...] = ()
-    """ADD: canonical URLs. REMOVE: regular expressions, searched in the URL."""
+    """ADD: canonical addresses. REMOVE: regular expressions, searched in the address."""
     changes: Mapping[str, object] = field(default_factory=dict)
 
 

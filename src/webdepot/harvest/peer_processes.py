@@ -9,14 +9,14 @@ A host belongs to the same process for the whole harvest, so the pauses, the rob
 server have one owner. The hosts of the seeds are assigned to the processes in turn, to give each about the
 same amount of work; all other hosts are assigned by the hash of their name.
 
-A link to a seed's host is handed over as it was found: its owner usually has the URL already, and otherwise
-judges it with the counts of that host. Any other link is judged where it was found, so that links outside the
-scope are not handed over. Every link arrives exactly once, even if a process dies:
+A link to a seed's host is handed over as it was found: its owner usually has the address already, and
+otherwise judges it with the counts of that host. Any other link is judged where it was found, so that links
+outside the scope are not handed over. Every link arrives exactly once, even if a process dies:
 
 1. A writes what it hands over durably before it commits the frontier in which the page with the link is
-   finished. If A dies in between, it finds and writes the link again; B, which queues every URL once, ignores
-   it. So A need not remember what it handed over.
-2. B remembers in its frontier how far it has read, in the same commit as the URLs themselves.
+   finished. If A dies in between, it finds and writes the link again; B, which queues every address once,
+   ignores it. So A need not remember what it handed over.
+2. B remembers in its frontier how far it has read, in the same commit as the addresses themselves.
 3. A process with nothing to do reports so, with how much it has written and read. When all have reported that
    and everything written was read, the harvest is over. Stale reports are harmless: a process that reads more
    has a higher number.
@@ -70,7 +70,7 @@ class Owners:
         self._recent: dict[str, int] = {}
 
     def of(self, url: str) -> int:
-        """The process that owns the host of a URL."""
+        """The process that owns the host of an address."""
         host = host_of(url)
         owner = self._recent.get(host)
         if owner is None:
@@ -149,7 +149,7 @@ class Peers:
     def keep_unjudged(
         self, links: Iterable[tuple[Url, Hop]], source: Candidate
     ) -> tuple[list[tuple[Url, Hop]], list[Url]]:
-        """The links of a page that must be judged here, and the URLs that were handed over instead."""
+        """The links of a page that must be judged here, and the addresses that were handed over instead."""
         kept, others = [], []
         for url, hop in links:
             owner = self._owners.of(url)

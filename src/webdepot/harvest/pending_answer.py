@@ -66,7 +66,7 @@ class PendingAnswer:
 
     visit: Visit
     origin: str
-    """Scheme, host and port of its URL."""
+    """Scheme, host and port of its address."""
     asked_by: Verdict
     extracted: Extracted | None
     head: HttpHead = NO_HEAD

@@ -1,4 +1,4 @@
-"""What must be known about a host before its pages are asked for: its robots.txt, and what it answers for
+"""What must be known about a host before its pages are requested: its robots.txt, and what it answers for
 pages that do not exist.
 """
 

@@ -48,7 +48,7 @@ class SeedBook:
         return [*self._outcomes, *self._moved]
 
     def note(self, visit: Visit) -> None:
-        """Note an answer or a failure, if it is of a seed or of a URL to which a seed redirected."""
+        """Note an answer or a failure, if it is of a seed or of an address to which a seed redirected."""
         seed = self._seed_of(visit.candidate)
         if seed is not None:
             self._set(

@@ -49,7 +49,7 @@ class CaptureIndex(Protocol):
 
     The order is (key, timestamp), then the order in which containers were first added, then the offset. If
     several captures share a second, a method that returns one returns the last in that order. `collection`
-    EVERYTHING means no restriction. No method reads all captures of a URL to find one. Digests are
+    EVERYTHING means no restriction. No method reads all captures of an address to find one. Digests are
     returned in their normalised form. Threads may share an index.
 
     `spans` are the periods in which the reader may see captures, in ascending order, not overlapping;
@@ -155,9 +155,9 @@ class CaptureIndex(Protocol):
         """How many captures `scan` would return."""
 
     def find_digests(self, payloads: Sequence[tuple[str, str]]) -> Sequence[Capture | None]:
-        """For each payload (digest, URL) an earlier response with the same digest, for revisit records: the
-        first of that URL, or if there is none, one of any URL. One round trip to a server, however many are
-        asked for.
+        """For each payload (digest, address) an earlier response with the same digest, for revisit records:
+        the first of that address, or if there is none, one of any address. One round trip to a server,
+        however many are asked for.
         """
 
     def newest(self, limit: int) -> Sequence[Capture]:

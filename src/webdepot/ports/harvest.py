@@ -76,12 +76,12 @@ class Servers(Protocol):
 
 
 class Frontier(Protocol):
-    """The queue of a harvest: each URI is added once, queued by host, handed out politely, then finished or
-    retried.
+    """The queue of a harvest: each address is added once, queued by host, handed out politely, then finished
+    or retried.
 
-    A crash undoes everything since the last `commit`; on opening, URIs that were handed out but not finished
-    are queued again. Times are seconds of a monotonic clock that the caller passes in. One process, one
-    thread.
+    A crash undoes everything since the last `commit`; on opening, addresses that were handed out but not
+    finished are queued again. Times are seconds of a monotonic clock that the caller passes in. One process,
+    one thread.
     """
 
     def add(self, candidates: Iterable[Candidate], *, last: bool = False) -> int:
@@ -109,7 +109,7 @@ class Frontier(Protocol):
         self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True
     ) -> None:
         """Put the candidate back at the front of its host's queue. The try is counted unless the failure was
-        not this URL's fault (`counted` False). Until `not_before_s`, others of the host go first.
+        not this address's fault (`counted` False). Until `not_before_s`, others of the host go first.
         """
 
     def remove(self, gives_up: Callable[[str], bool]) -> int:
@@ -141,7 +141,7 @@ class Frontier(Protocol):
 
 
 class Fetcher(Protocol):
-    """Requests one URL and returns the exact bytes. Failures of servers and networks are not raised, but
+    """Requests one address and returns the exact bytes. Failures of servers and networks are not raised, but
     returned as a `Visit`.
     """
 

@@ -38,16 +38,14 @@ def by_rules(
     if checked.answer is not Answer.ACCEPT:
         return _person(checked.rule, checked.reason)
     if accepted_before < limits.after_accepted:
-        words = "{accepted} harvests of this site have been accepted so far; the rules require {needed}."
+        text = "{accepted} harvests of this site have been accepted so far; the rules require {needed}."
         return _person(
-            "too-new", said("too_new", words, accepted=accepted_before, needed=limits.after_accepted)
+            "too-new", said("too_new", text, accepted=accepted_before, needed=limits.after_accepted)
         )
     if now.not_valid > now.documents * limits.not_valid:
-        words = "{not_valid} of {documents} files do not conform to their format."
-        return _person(
-            "not-valid", said("not_valid", words, not_valid=now.not_valid, documents=now.documents)
-        )
-    for rule, words, here, there, limit in (
+        text = "{not_valid} of {documents} files do not conform to their format."
+        return _person("not-valid", said("not_valid", text, not_valid=now.not_valid, documents=now.documents))
+    for rule, counted, here, there, limit in (
         (
             "documents-differ",
             "documents",
@@ -59,9 +57,11 @@ def by_rules(
     ):
         if last is not None and abs(here - there) > there * limit:
             text = (
-                f"{{here}} {words} were harvested, {{there}} last time: a difference of more than {{limit}}."
+                f"{{here}} {counted} were harvested, {{there}} last time: "
+                "a difference of more than {limit}."
             )
-            return _person(rule, said(f"{words}_differ", text, here=here, there=there, limit=f"{limit:.0%}"))
+            limit_text = f"{limit:.0%}"
+            return _person(rule, said(f"{counted}_differ", text, here=here, there=there, limit=limit_text))
     reason = said(
         "like_the_last", "{checked} It is similar to the last accepted harvest.", checked=checked.reason
     )

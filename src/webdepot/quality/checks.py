@@ -38,6 +38,8 @@ MOST_LISTED = 1000
 """Most findings of a kind whose number is not bounded otherwise."""
 UNSEEN = "browserFailed:"
 """Annotation of the crawl log: the browser could not load the page."""
+UNCLICKED = "clicksFailed:"
+"""Annotation of the crawl log: the browser stopped clicking in the page, or did not begin."""
 MISSING = "soft404"
 """Annotation of the crawl log: the page is the one that its host shows for missing addresses."""
 LONG_SEGMENTS = 12
@@ -117,6 +119,8 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
             )
         for url, why in database.iter_noted(UNSEEN):
             yield finding("browser-failed", subject=url, detail=why)
+        for url, why in islice(database.iter_noted(UNCLICKED), MOST_LISTED):
+            yield finding("browser-stopped", subject=url, detail=why)
         for url in islice((url for url, more in database.iter_noted(MISSING) if not more), MOST_LISTED):
             yield finding("says-missing", subject=url)
         yield from _check_rejected(database, traces)
@@ -327,17 +331,19 @@ def _outcome(end: Visited) -> str:
         return f"{end.status} {phrase}".rstrip()
     if end.status in _RULES:
         return _by_rule(end.rule, end.reason)
-    words = _FAILURES.get(end.status) or said(
+    failure = _FAILURES.get(end.status) or said(
         "quality.details.status", "status {status}", status=str(end.status)
     )
     if not end.reason:
-        return words
-    return said("quality.details.because", "{words} ({reason})", words=words, reason=end.reason)
+        return failure
+    return said("quality.details.because", "{words} ({reason})", words=failure, reason=end.reason)
 
 
 def _by_rule(rule: str, reason: str) -> Reason:
     """What a rule of the scope or a limit said."""
-    words = logged(reason) if reason else said("quality.details.no_reason", "no reason is recorded")
+    detail = logged(reason) if reason else said("quality.details.no_reason", "no reason is recorded")
     return (
-        said("quality.details.by_rule", "{reason} (rule: {rule})", reason=words, rule=rule) if rule else words
+        said("quality.details.by_rule", "{reason} (rule: {rule})", reason=detail, rule=rule)
+        if rule
+        else detail
     )

@@ -1,6 +1,5 @@
 """The decisions of reviewers, or of rules in their place, about harvests. Rows are only added."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -52,9 +51,3 @@ def of_harvest(connection: Connection, harvest: HarvestId) -> list[Review]:
         )
         for row in rows
     ]
-
-
-def accepted(connection: Connection, harvests: Iterable[HarvestId]) -> set[HarvestId]:
-    """Those of the given harvests that were accepted."""
-    wanted = (reviews.c.harvest.in_(list(harvests)), reviews.c.decision == ReviewDecision.ACCEPT.value)
-    return set(map(HarvestId, connection.execute(select(reviews.c.harvest).where(*wanted)).scalars()))

@@ -82,6 +82,7 @@ TEXTS: Mapping[str, Text] = {
         "The browser did not load the page completely ({detail}); it is kept as the server sent it.",
         Action.PATCH,
     ),
+    "browser-stopped": Text(_NOTE, "The browser read the page, but stopped early: {detail}.", Action.NONE),
     "since-before": Text(
         _NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} unchanged.", Action.NONE
     ),
@@ -117,7 +118,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "trap-stopped": Text(
         _NOTE,
-        "{count} addresses such as this one were not harvested, as probable crawler traps: {detail}.",
+        "Not harvested because it is probably a crawler trap: {detail}. Number of such addresses: {count}.",
         Action.IGNORE,
     ),
     "left-out": Text(

@@ -73,13 +73,13 @@ def of(
         )
     if reasons:
         rule = reasons[0][0]
-        return Verdict(answer=Answer.PASS, rule=rule, reason=together([words for _, words in reasons]))
+        return Verdict(answer=Answer.PASS, rule=rule, reason=together([reason for _, reason in reasons]))
     noted = sum(findings_by_code.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
-    words = (
+    text = (
         "{documents} documents; {noted} of their parts and links are missing or broken, "
         "which is within the limits."
     )
-    within = said("quality.reasons.within", words, documents=documents, noted=noted)
+    within = said("quality.reasons.within", text, documents=documents, noted=noted)
     if noted:
         reason: str = within
     elif left_out:
@@ -96,10 +96,10 @@ def _left_out(counts: Mapping[str, int]) -> int:
 
 
 def _reasons(
-    found: Mapping[str, int], documents: int, limits: VerdictLimits
+    findings_by_code: Mapping[str, int], documents: int, limits: VerdictLimits
 ) -> list[tuple[str, Reason] | None]:
-    seeds = found.get("seed-failed", 0) + found.get("seed-never-tried", 0)
-    waiting = found.get("queue-left", 0) and not limits.queue_may_be_left
+    seeds = findings_by_code.get("seed-failed", 0) + findings_by_code.get("seed-never-tried", 0)
+    waiting = findings_by_code.get("queue-left", 0) and not limits.queue_may_be_left
     return [
         ("failed-seeds", said("quality.reasons.seeds", "{count} of the seeds failed.", count=seeds))
         if seeds > limits.failed_seeds
@@ -110,29 +110,33 @@ def _reasons(
         _share(
             "missing-parts",
             "parts",
-            sum(found.get(code, 0) for code in _PARTS),
+            sum(findings_by_code.get(code, 0) for code in _PARTS),
             documents,
             limits.missing_parts,
         ),
         _share(
             "broken-links",
             "links",
-            sum(found.get(code, 0) for code in _LINKS),
+            sum(findings_by_code.get(code, 0) for code in _LINKS),
             documents,
             limits.broken_links,
         ),
         _share(
             "false-pages",
             "false",
-            sum(found.get(code, 0) for code in FALSE_PAGES),
+            sum(findings_by_code.get(code, 0) for code in FALSE_PAGES),
             documents,
             limits.false_pages,
         ),
-        ("digests", _counted("digests", found["digest-differs"])) if found.get("digest-differs") else None,
-        ("differs", said("quality.reasons.differs", "The harvest differs considerably from the last ones."))
-        if limits.differs and any(found.get(code) for code in _DIFFERS)
+        ("digests", _counted("digests", findings_by_code["digest-differs"]))
+        if findings_by_code.get("digest-differs")
         else None,
-        _share("truncated", "truncated", found.get("body-truncated", 0), documents, limits.truncated),
+        ("differs", said("quality.reasons.differs", "The harvest differs considerably from the last ones."))
+        if limits.differs and any(findings_by_code.get(code) for code in _DIFFERS)
+        else None,
+        _share(
+            "truncated", "truncated", findings_by_code.get("body-truncated", 0), documents, limits.truncated
+        ),
     ]
 
 
@@ -156,6 +160,8 @@ _WORDS = {
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
+    if key == "empty" and count >= documents:
+        return rule, said("quality.reasons.empty_all", "All pages are empty without their scripts.")
     unit = "pages" if key == "empty" else "documents"
     rest = f", more than {{limit}} of {{documents}} {unit}."
     return rule, _counted(key, count, rest, limit=f"{limit:.0%}", documents=documents)

@@ -67,33 +67,33 @@ CASE = Machine(
             act="receive",
             before=(),
             after=_C.RECEIVED,
-            words="The public form was sent, or staff recorded a letter.",
+            meaning="The public form was sent, or staff recorded a letter.",
         ),
-        Step(act="take", before=(_C.RECEIVED,), after=_C.IN_HAND, words="A person works on it."),
+        Step(act="take", before=(_C.RECEIVED,), after=_C.IN_HAND, meaning="A person works on it."),
         Step(
             act="decide",
             before=(_C.RECEIVED, _C.IN_HAND),
             after=_C.DECIDED,
-            words="No action, a warning above the page, or closed; "
+            meaning="No action, a warning above the page, or closed; "
             "access rules take effect at once and a letter is sent.",
         ),
         Step(
             act="drop",
             before=(_C.RECEIVED, _C.IN_HAND),
             after=_C.DROPPED,
-            words="It is not a complaint: advertising, or a mistake.",
+            meaning="It is not a complaint: advertising, or a mistake.",
         ),
         Step(
             act="lift",
             before=(_C.DECIDED,),
             after=_C.LIFTED,
-            words="The reason no longer applies: the access rules of the decision are removed.",
+            meaning="The reason no longer applies: the access rules of the decision are removed.",
         ),
         Step(
             act="reopen",
             before=(_C.DECIDED, _C.LIFTED, _C.DROPPED),
             after=_C.IN_HAND,
-            words="It is examined again. Closed pages stay closed until the new decision.",
+            meaning="It is examined again. Closed pages stay closed until the new decision.",
         ),
     ),
     meanings={

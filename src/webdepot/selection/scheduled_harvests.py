@@ -41,37 +41,42 @@ TURN = Machine(
             act="add",
             before=(),
             after=_T.WAITING,
-            words="A date of a plan has come, or a person requested a harvest now.",
+            meaning="A date of a plan has come, or a person requested a harvest now.",
         ),
-        Step(act="take", before=(_T.WAITING,), after=_T.RUNNING, words="A scheduler takes it, with a lease."),
         Step(
-            act="finish", before=(_T.RUNNING,), after=_T.DONE, words="The harvest has ended and was checked."
+            act="take", before=(_T.WAITING,), after=_T.RUNNING, meaning="A scheduler takes it, with a lease."
+        ),
+        Step(
+            act="finish",
+            before=(_T.RUNNING,),
+            after=_T.DONE,
+            meaning="The harvest has ended and was checked.",
         ),
         Step(
             act="give back",
             before=(_T.RUNNING,),
             after=_T.WAITING,
-            words="Its time window ended, its scheduler stopped or was killed, "
+            meaning="Its time window ended, its scheduler stopped or was killed, "
             "or an attempt failed and will be repeated.",
         ),
-        Step(act="fail", before=(_T.RUNNING,), after=_T.FAILED, words="The last attempt failed."),
+        Step(act="fail", before=(_T.RUNNING,), after=_T.FAILED, meaning="The last attempt failed."),
         Step(
             act="refuse",
             before=(_T.WAITING, _T.RUNNING),
             after=_T.REFUSED,
-            words="The target may not be harvested; the reason says what is missing.",
+            meaning="The target may not be harvested; the reason says what is missing.",
         ),
         Step(
             act="skip",
             before=(_T.WAITING,),
             after=_T.SKIPPED,
-            words="A person skipped it, or the plan was paused.",
+            meaning="A person skipped it, or the plan was paused.",
         ),
         Step(
             act="retry",
             before=(_T.FAILED, _T.REFUSED, _T.SKIPPED),
             after=_T.WAITING,
-            words="A person requested another attempt.",
+            meaning="A person requested another attempt.",
         ),
     ),
 )

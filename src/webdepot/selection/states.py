@@ -42,86 +42,86 @@ TARGET = Machine(
     noun="target",
     steps=(
         Step(
-            act="suggest", before=(), after=_S.SUGGESTED, words="The site was suggested in the public form."
+            act="suggest", before=(), after=_S.SUGGESTED, meaning="The site was suggested in the public form."
         ),
         Step(
             act="nominate",
             before=(),
             after=_S.NOMINATED,
-            words="Staff or a partner institution named it, alone or in a list.",
+            meaning="Staff or a partner institution named it, alone or in a list.",
         ),
         Step(
             act="import",
             before=(),
             after=_S.IMPORTED,
-            words="Containers of another archive were imported into it.",
+            meaning="Containers of another archive were imported into it.",
         ),
         Step(
             act="nominate",
             before=(_S.SUGGESTED,),
             after=_S.NOMINATED,
-            words="Staff accepted a suggestion for judgement.",
+            meaning="Staff accepted a suggestion for judgement.",
         ),
         Step(
             act="judge",
             before=(*_UNDECIDED, _S.PUT_OFF),
             after=_S.JUDGED,
-            words="The criteria are answered, each with a reason; together they give a verdict.",
+            meaning="The criteria are answered, each with a reason; together they give a verdict.",
         ),
         Step(
             act="select",
             before=(_S.JUDGED,),
             after=_S.SELECTED,
-            words="A person put it on the selection list.",
+            meaning="A person put it on the selection list.",
         ),
         Step(
             act="put off",
             before=(*_UNDECIDED, _S.SELECTED),
             after=_S.PUT_OFF,
-            words="To be considered again, on a certain day or later; with a reason.",
+            meaning="To be considered again, on a certain day or later; with a reason.",
         ),
         Step(
             act="reject",
             before=(*_UNDECIDED, _S.PUT_OFF, _S.SELECTED),
             after=_S.REJECTED,
-            words="Not for this archive; with a reason.",
+            meaning="Not for this archive; with a reason.",
         ),
         Step(
             act="reopen",
             before=(_S.REJECTED, _S.PUT_OFF, _S.ENDED),
             after=_S.NOMINATED,
-            words="It is considered again; with a reason.",
+            meaning="It is considered again; with a reason.",
         ),
         Step(
             act="ask",
             before=(_S.SELECTED, _S.CLEARED),
             after=_S.ASKED,
-            words="A letter was sent to the owner; the owner can refuse until the deadline.",
+            meaning="A letter was sent to the owner; the owner can refuse until the deadline.",
         ),
         Step(
             act="clear",
             before=(*_CHOSEN, _S.REFUSED),
             after=_S.CLEARED,
-            words="There is a ground: consent, silence after the deadline, or one that needs no letter. "
+            meaning="There is a ground: consent, silence after the deadline, or one that needs no letter. "
             "After a refusal only consent.",
         ),
         Step(
             act="lose ground",
             before=(_S.ASKED, _S.CLEARED),
             after=_S.SELECTED,
-            words="The letter was returned, or the ground ended or was withdrawn.",
+            meaning="The letter was returned, or the ground ended or was withdrawn.",
         ),
         Step(
             act="refuse",
             before=(*_UNDECIDED, _S.PUT_OFF, _S.REJECTED, *_CHOSEN, _S.ENDED, _S.REFUSED, _S.IMPORTED),
             after=_S.REFUSED,
-            words="The owner does not want it: running harvests are stopped and access is closed at once.",
+            meaning="The owner does not want it: running harvests are stopped and access is closed at once.",
         ),
         Step(
             act="end",
             before=(*_CHOSEN, _S.REFUSED),
             after=_S.ENDED,
-            words="It is no longer harvested; what has been archived stays.",
+            meaning="It is no longer harvested; what has been archived stays.",
         ),
     ),
     meanings={
@@ -143,43 +143,46 @@ LETTER = Machine(
     noun="letter",
     steps=(
         Step(
-            act="queue", before=(), after=_L.QUEUED, words="Written from its template and waiting to be sent."
+            act="queue",
+            before=(),
+            after=_L.QUEUED,
+            meaning="Written from its template and waiting to be sent.",
         ),
         Step(
             act="send",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.SENT,
-            words="The mail server accepted it; the deadline counts from this day.",
+            meaning="The mail server accepted it; the deadline counts from this day.",
         ),
         Step(
             act="fail",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.FAILED,
-            words="The mail server did not accept it; it will be tried again.",
+            meaning="The mail server did not accept it; it will be tried again.",
         ),
         Step(
             act="return",
             before=(_L.QUEUED, _L.FAILED, _L.SENT, _L.SILENT),
             after=_L.UNDELIVERABLE,
-            words="The mailbox does not exist, or the letter was returned; there is no deadline.",
+            meaning="The mailbox does not exist, or the letter was returned; there is no deadline.",
         ),
         Step(
             act="answer",
             before=(_L.SENT, _L.SILENT),
             after=_L.ANSWERED,
-            words="The owner consented, refused or set conditions.",
+            meaning="The owner consented, refused or set conditions.",
         ),
         Step(
             act="pass in silence",
             before=(_L.SENT,),
             after=_L.SILENT,
-            words="The deadline has passed without an answer.",
+            meaning="The deadline has passed without an answer.",
         ),
         Step(
             act="withdraw",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.WITHDRAWN,
-            words="It was withdrawn before it was sent.",
+            meaning="It was withdrawn before it was sent.",
         ),
     ),
     meanings={

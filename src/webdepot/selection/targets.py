@@ -295,10 +295,10 @@ def move(
 
 def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
     """Change name, note, collection, purpose or strategy."""
-    words = (
+    searched = (
         {"words": words_of(str(values["name"]), get(connection, target).seeds)} if "name" in values else {}
     )
-    connection.execute(update(targets).where(targets.c.id == target).values(**values, **words))
+    connection.execute(update(targets).where(targets.c.id == target).values(**values, **searched))
     return dossier_of(connection, target)
 
 

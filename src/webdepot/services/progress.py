@@ -1,4 +1,4 @@
-"""Progress of long work: one value, given to one callable. Interfaces draw it; services never print."""
+"""Progress of long-running work: one value, given to a callable. Interfaces draw it; services never print."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

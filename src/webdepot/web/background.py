@@ -1,5 +1,5 @@
-"""Work that a page starts, that nobody waits for, and that may be lost when the server stops. Other long work
-is a job (`web/jobs`).
+"""Work that a page starts, that nobody waits for, and that may be lost when the server stops. Other
+long-running work is a job (`web/jobs`).
 """
 
 import threading

@@ -116,7 +116,7 @@ class TrendDot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTrend:
-    """Lines over the years in a drawing of 1000 by 300."""
+    """Lines over the years, in SVG units of a drawing of 1000 by 300."""
 
     years: Sequence[int]
     lines: Sequence[tuple[str, Sequence[str], Sequence[TrendDot]]]
@@ -230,7 +230,7 @@ def _month(label: str, spoken: Language) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnPace:
-    """Pages a minute over the time of a harvest, in a drawing of 1000 by 100."""
+    """Pages a minute over the time of a harvest, in SVG units of a drawing of 1000 by 100."""
 
     points: str
     words: str
@@ -247,7 +247,7 @@ def of_pace(pace: HarvestPace, elapsed_s: float, spoken: Language) -> DrawnPace 
     highest = max(rates)
     peak_s = min((rates.index(highest) + 1) * pace.step_s, elapsed_s)
     scale, step = max(highest, 1.0), 1000 / (len(rates) - 1)
-    words = spoken.say(
+    sentence = spoken.say(
         "running.pace_words",
         now=round(rates[-1]),
         mean=round(60 * pace.pages[-1] / max(elapsed_s, 1.0)),
@@ -258,7 +258,7 @@ def of_pace(pace: HarvestPace, elapsed_s: float, spoken: Language) -> DrawnPace 
         points=" ".join(
             f"{place * step:.1f},{98 - 94 * rate / scale:.1f}" for place, rate in enumerate(rates)
         ),
-        words=words,
+        words=sentence,
         highest=round(highest),
         minutes=elapsed_s / 60,
     )

@@ -25,6 +25,7 @@ from webdepot.errors import (
     Withdrawn,
 )
 from webdepot.services.access.lending import InUse
+from webdepot.url import host_of
 from webdepot.web.language import wording
 from webdepot.web.language.language import Language
 from webdepot.web.replay.address import BadAddress, ReplayAddress, find_address
@@ -76,7 +77,16 @@ def problem(
             url=asked.url if asked else "",
             bare=None,
         )
-    return render(request, "problem.html", status=status, heading=title, words=text, code=status, asked=asked)
+    return render(
+        request,
+        "problem.html",
+        status=status,
+        heading=title,
+        words=text,
+        code=status,
+        asked=asked,
+        host_of=host_of,
+    )
 
 
 def _details(request: Request, status: int, title: str, text: str, code: str) -> Response:
@@ -109,8 +119,8 @@ def explain(request: Request, error: WebdepotError) -> str:
     if isinstance(error, (BadAddress, InUse)):
         return language_of(request).say(error.key, **error.values)
     spoken = language_of(request)
-    words = wording.of_reason(spoken, error.args[0]) if error.args else str(error)
-    return wording.of_said(spoken, "public" if isinstance(error, Closed) else "error", words)
+    sentence = wording.of_reason(spoken, error.args[0]) if error.args else str(error)
+    return wording.of_said(spoken, "public" if isinstance(error, Closed) else "error", sentence)
 
 
 def on_webdepot_error(request: Request, error: Exception) -> Response:

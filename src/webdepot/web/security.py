@@ -79,7 +79,7 @@ def page_policy(frame_url: str) -> str:
     the frame around it, for pages that get into another one.
 
     It names neither `ws:` nor `wss:`. `object-src` is 'none' because browsers fetch the data of `<object>`
-    past the worker, so it would not be rewritten; `archived_page.js` shows such pages and pictures in frames.
+    past the worker, so it would not be rewritten; `archived_page.js` shows such pages and images in frames.
     """
     return (
         f"sandbox {PAGE_SANDBOX}; "

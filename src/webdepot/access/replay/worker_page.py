@@ -70,7 +70,7 @@ def prepared(page: bytes, content_type: str, url: str) -> tuple[bytes, str]:
     page = _PARENT.sub(rb"\1_Parent", page)
     base = _BASE.search(page)
     base_url = find_canonical(unescape(base[1].decode("latin-1")), url) if base else None
-    page = _IMPORT_MAP.sub(lambda found: found[1] + _whole(found[2], base_url or url), page)
+    page = _IMPORT_MAP.sub(lambda match: match[1] + _whole(match[2], base_url or url), page)
     return page, content_type
 
 

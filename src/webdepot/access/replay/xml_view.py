@@ -4,9 +4,10 @@ document as a tree.
 RSS 0.9 to 2.0 (https://www.rssboard.org/rss-specification), RSS 1.0 (RDF), Atom (RFC 4287). Read with libxml2
 in its recovery mode, as feeds are often broken: no entities are expanded, nothing is fetched.
 
-Documents that browsers show themselves are left to them: XHTML, SVG, MathML, and XML with a CSS style sheet.
-An XSLT style sheet does not count: its output could not be rewritten, and browsers are dropping support for
-it (https://github.com/whatwg/html/issues/11523).
+Documents that browsers show themselves are left to them: XHTML, SVG, MathML, and XML with a CSS style sheet,
+unless it is a feed: few of the style sheets of feeds hide the parts that only programs read, and an absolute
+address of one would lead out of the archive. An XSLT style sheet does not count: its output could not be
+rewritten, and browsers are dropping support for it (https://github.com/whatwg/html/issues/11523).
 """
 
 import re
@@ -16,6 +17,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from webdepot.text import untrusted_xml
 from webdepot.text.entities import unescape
 from webdepot.url import find_canonical
 
@@ -95,16 +97,15 @@ def view_of(data: bytes, url: str) -> Feed | XmlTree | None:
         return None
     from lxml import etree  # loaded when the first XML document is shown
 
-    parser = etree.XMLParser(
-        recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
     try:
-        root = etree.fromstring(data, parser)
+        root = untrusted_xml.parse(data, recover=True)
     except (etree.XMLSyntaxError, ValueError):
         return None
-    if root is None or root.tag.startswith(_SHOWN_BY_BROWSERS) or _has_css(root):
+    if root is None or root.tag.startswith(_SHOWN_BY_BROWSERS):
         return None
-    return _feed(root, url) if _name(root).lower() in _FEEDS else _tree(root)
+    if _name(root).lower() in _FEEDS:
+        return _feed(root, url)
+    return None if _has_css(root) else _tree(root)
 
 
 def _has_css(root: "_Element") -> bool:

@@ -407,7 +407,7 @@ def _counted_lines(counts: Mapping[str, int]) -> list[str]:
     if failed := failure_words(counts.get("errors", 0), counts.get("failed_parts", 0)):
         lines.append(f"  {failed}")
     return lines + [
-        f"  {words}: {counts[name]:,}" for name, words in _COUNT_WORDS.items() if counts.get(name)
+        f"  {label}: {counts[name]:,}" for name, label in _COUNT_WORDS.items() if counts.get(name)
     ]
 
 

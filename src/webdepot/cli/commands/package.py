@@ -135,15 +135,15 @@ def export(
 
 def _requirements(done: ExportedPackage) -> str:
     """Sentences about what an export needs of other packages."""
-    needed, words = done.references, ""
+    needed, sentences = done.references, ""
     if needed.revisits and done.form is not PackageForm.WACZ:
-        words = (
+        sentences = (
             f" {needed.revisits} captures refer to records in other packages: {', '.join(needed.packages)}. "
             "Export those too, or use --form wacz, which contains these records."
         )
     if needed.missing:
-        words += f" {needed.missing} captures refer to records that this archive does not have."
-    return words
+        sentences += f" {needed.missing} captures refer to records that this archive does not have."
+    return sentences
 
 
 @commands.command(

@@ -225,11 +225,13 @@ def _read_line(
             "outside", manifest, f"{manifest}, line {number} does not name a file {where}: {written[:200]!r}"
         )
         return
-    if name not in bag.payload and is_payload and (found := actual.get(_folded(name))) is not None:
+    if name not in bag.payload and is_payload and (real_name := actual.get(_folded(name))) is not None:
         yield _warning(
-            "name-differs", manifest, f"{manifest} lists {name[:200]}, but the file is called {found[:200]}"
+            "name-differs",
+            manifest,
+            f"{manifest} lists {name[:200]}, but the file is called {real_name[:200]}",
         )
-        name = found
+        name = real_name
         if listed.get(name) == value:
             return
     if name in listed and (bag.is_new or listed[name] != value):

@@ -174,8 +174,8 @@ def _of_tar(
     stream.seek(0)
     with tarfile.open(fileobj=stream) as archive:
         largest_bytes, most_members = question["largest_bytes"], question["most_members"]
-        found = tarred.check_members(archive, largest_bytes, most_members, members, times)
-        reasons += islice(found, MOST_REASONS)
+        wrong = tarred.check_members(archive, largest_bytes, most_members, members, times)
+        reasons += islice(wrong, MOST_REASONS)
     if not reasons and question["unpack"]:
         stream.seek(0)
         with tarfile.open(fileobj=stream) as archive:

@@ -65,10 +65,10 @@ def find_objects(folder: Path) -> list[Path]:
     if is_object(folder):
         return [folder]
     return [
-        found
+        folder_of_object
         for entry in sorted(folder.iterdir())
         if entry.is_dir() and not entry.is_symlink() and entry.name != "extensions"
-        for found in find_objects(entry)
+        for folder_of_object in find_objects(entry)
     ]
 
 

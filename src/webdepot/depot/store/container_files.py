@@ -50,36 +50,36 @@ class ContainerFiles:
         """
         return self._path_of(name, self.find(name))
 
-    def _path_of(self, name: str, found: Container | None) -> Path:
+    def _path_of(self, name: str, container: Container | None) -> Path:
         path = None
-        if found is not None and found.state is ContainerState.ELSEWHERE:
-            return self._path_elsewhere(found)
-        if found is not None and found.state is not ContainerState.KEPT:
-            path = self._home / found.place
+        if container is not None and container.state is ContainerState.ELSEWHERE:
+            return self._path_elsewhere(container)
+        if container is not None and container.state is not ContainerState.KEPT:
+            path = self._home / container.place
             if path.exists():
                 return path
-            if self._may_be_in_work and self._work().size(found.place) is not None:
-                return self._fetch(self._work(), found.place, found)
-        elif found is not None:
-            for store in self._stores_with(found):
-                if (local := store.local_path(found.place)) is not None:
+            if self._may_be_in_work and self._work().size(container.place) is not None:
+                return self._fetch(self._work(), container.place, container)
+        elif container is not None:
+            for store in self._stores_with(container):
+                if (local := store.local_path(container.place)) is not None:
                     return local
-                return self._fetch(store, found.place, found)
-            path = self._depot().local_path(found.place) or path
+                return self._fetch(store, container.place, container)
+            path = self._depot().local_path(container.place) or path
             if path is not None and path.exists():
                 return path  # its size is wrong, but part of it may be readable
         raise NotFound(f"Container {name} is not where the database says it is. Run: webdepot doctor")
 
-    def _path_elsewhere(self, found: Container) -> Path:
-        source = _elsewhere(found.place)
+    def _path_elsewhere(self, container: Container) -> Path:
+        source = _elsewhere(container.place)
         if source.path is None:
-            fetched = self.cached_path(found)
+            fetched = self.cached_path(container)
             if fetched.exists():
                 return fetched
-            return self._fetch(source, "", found, length=found.size_bytes)
+            return self._fetch(source, "", container, length=container.size_bytes)
         if not source.path.exists():
             raise NotFound(
-                f"Container {found.name} is used in place at {found.place}, which no longer exists. "
+                f"Container {container.name} is used in place at {container.place}, which no longer exists. "
                 "Restore the file, or give its new location with: webdepot import --in-place PATH"
             )
         return source.path
@@ -109,12 +109,13 @@ class ContainerFiles:
         """The file of a container if it is on this machine and has the size in the database; None otherwise.
         Fetches nothing.
         """
-        found, path = self._find_placed(name)
+        container, path = self._find_placed(name)
+        if container is None or path is None:
+            return None
         try:
-            is_whole = found is not None and path is not None and os.stat(path).st_size == found.size_bytes  # noqa: PTH116 - on every request
+            return path if os.stat(path).st_size == container.size_bytes else None  # noqa: PTH116 - on every request
         except OSError:
             return None
-        return path if is_whole else None
 
     def size(self, container: Container) -> int | None:
         """Current size of the file of a container in bytes; None if it is lost."""
@@ -140,24 +141,24 @@ class ContainerFiles:
             with local.open("rb", buffering=0) as file:
                 yield file
             return
-        found = self.find(name)
-        if found is not None and found.state is ContainerState.ELSEWHERE:
-            source = _elsewhere(found.place)
+        container = self.find(name)
+        if container is not None and container.state is ContainerState.ELSEWHERE:
+            source = _elsewhere(container.place)
             if source.path is not None:
-                self._path_elsewhere(found)
-            with source.stream(found.size_bytes) as away:
+                self._path_elsewhere(container)
+            with source.stream(container.size_bytes) as away:
                 yield away
             return
         store = (
-            next(self._stores_with(found), None)
-            if found is not None and found.state is ContainerState.KEPT
+            next(self._stores_with(container), None)
+            if container is not None and container.state is ContainerState.KEPT
             else None
         )
-        if found is None or store is None or store.local_path(found.place) is not None:
-            with self._path_of(name, found).open("rb") as stream:
+        if container is None or store is None or store.local_path(container.place) is not None:
+            with self._path_of(name, container).open("rb") as stream:
                 yield stream
         else:
-            with open_seekable(store, found.place, found.size_bytes) as remote:
+            with open_seekable(store, container.place, container.size_bytes) as remote:
                 yield remote
 
     def find(self, name: str) -> Container | None:
@@ -169,12 +170,14 @@ class ContainerFiles:
             f"container {name}", lambda connection: self._placed(locations.find(connection, name))
         )
 
-    def _placed(self, found: Container | None) -> tuple[Container | None, Path | None]:
-        if found is None or (found.state is ContainerState.ELSEWHERE and not found.place.startswith("/")):
-            return found, None
-        return found, self._depot().local_path(
-            found.place
-        ) if found.state is ContainerState.KEPT else self._home / found.place
+    def _placed(self, container: Container | None) -> tuple[Container | None, Path | None]:
+        if container is None or (
+            container.state is ContainerState.ELSEWHERE and not container.place.startswith("/")
+        ):
+            return container, None
+        return container, self._depot().local_path(
+            container.place
+        ) if container.state is ContainerState.KEPT else self._home / container.place
 
     def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
         """Places that have a container of the depot in full size. Unreachable places are skipped."""

@@ -83,8 +83,8 @@ def _issue_name(host: Mapping[str, str]) -> str:
     )
 
 
-def _first(found: Iterator[tuple[DeliveredLevel, ...]]) -> tuple[DeliveredLevel, ...]:
-    return next((levels for levels in found if levels), ())
+def _first(candidates: Iterator[tuple[DeliveredLevel, ...]]) -> tuple[DeliveredLevel, ...]:
+    return next((levels for levels in candidates if levels), ())
 
 
 def _sections(root: etree._Element) -> Iterator[etree._Element]:

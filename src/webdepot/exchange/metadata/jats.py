@@ -11,8 +11,6 @@ from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata.languages import two_letters
 from webdepot.exchange.metadata.markup import children, find, text_of
 
-FOREIGN = "jats"
-"""Kind of a sender's record in `CatalogueRecord.foreign`."""
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from webdepot.errors import InputError
+from webdepot.text import untrusted_xml
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LONGEST_BYTES = 64 << 20
@@ -25,19 +26,11 @@ def parse(data: bytes, *, what: str) -> etree._Element:
         raise InputError(f"{what} is larger than {LONGEST_BYTES} bytes.")
     if data.count(b"<") + data.count(b"=") > MOST_NODES:
         raise InputError(f"{what} has more than {MOST_NODES:,} elements and attributes.")
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
     try:
-        root = etree.fromstring(data, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
+        root = untrusted_xml.parse_elements(data)
+    except ValueError as error:
         raise InputError(f"{what} is not well-formed XML: {error}") from error
-    if root is None or root.getroottree().docinfo.internalDTD is not None:
+    if root.getroottree().docinfo.internalDTD is not None:
         raise InputError(f"{what} declares a document type, which is not allowed. Remove it.")
     return root
 

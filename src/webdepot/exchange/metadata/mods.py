@@ -12,7 +12,6 @@ from webdepot.exchange.catalogue import RecordLevel
 from webdepot.exchange.metadata.languages import two_letters
 from webdepot.exchange.metadata.markup import children, find, local, text_of
 
-MODS = "http://www.loc.gov/mods/v3"
 FOREIGN = "mods"
 """Kind of a sender's record in `CatalogueRecord.foreign`."""
 _CREATORS = {"", "aut", "author", "cre", "creator", "dis", "dissertant"}
@@ -120,9 +119,9 @@ def _dates(root: etree._Element) -> Iterator[str]:
 
 
 def _level(genres: list[str]) -> RecordLevel:
-    words = " ".join(genres).lower()
-    if re.search("thesis|dissertation|habilitation", words):
+    text = " ".join(genres).lower()
+    if re.search("thesis|dissertation|habilitation", text):
         return RecordLevel.THESIS
-    if "article" in words:
+    if "article" in text:
         return RecordLevel.ARTICLE
-    return RecordLevel.JOURNAL if re.search("journal|periodical", words) else RecordLevel.MONOGRAPH
+    return RecordLevel.JOURNAL if re.search("journal|periodical", text) else RecordLevel.MONOGRAPH

@@ -19,6 +19,7 @@ from webdepot.formats.texts import finding
 from webdepot.formats.validation_result import CheckResult, Property, Validity
 from webdepot.formats.validators import html_tags
 from webdepot.model import Finding
+from webdepot.text import untrusted_xml
 
 LONGEST_HTML_BYTES = 8 << 20
 LONGEST_TREE_BYTES = 4 << 20
@@ -77,9 +78,7 @@ def check_xml_part(stream: BinaryIO) -> str:
 
 def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxError | None:
     seen, head = _Seen(properties), b""
-    parser = etree.XMLParser(
-        target=seen, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
+    parser = untrusted_xml.parser(target=seen)
     try:
         while chunk := stream.read(_CHUNK_BYTES):
             head = head or chunk
@@ -122,8 +121,7 @@ def _not_well_formed(error: etree.XMLSyntaxError, properties: dict[str, Property
 
 
 def _against_own_type(data: bytes, properties: dict[str, Property]) -> CheckResult:
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    document = etree.fromstring(data, parser).getroottree()
+    document = etree.fromstring(data, untrusted_xml.parser()).getroottree()
     own = document.docinfo.internalDTD
     if own is None or document.docinfo.system_url:
         return CheckResult(validity=Validity.WELL_FORMED, properties=properties)

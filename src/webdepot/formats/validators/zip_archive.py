@@ -21,6 +21,7 @@ from webdepot.formats.texts import finding
 from webdepot.formats.validation_result import CheckResult, Property, Validity, judge
 from webdepot.formats.validators.markup import check_xml_part
 from webdepot.model import Finding
+from webdepot.text import untrusted_xml
 
 MOST_UNPACKED_BYTES = 256 << 20
 MOST_MEMBERS = 100_000
@@ -222,10 +223,7 @@ def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._
     """Elements of a small part that was already found to be well-formed."""
     with archive.open(name) as file:
         data = file.read(MOST_PART_BYTES)
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
-    )
-    root = etree.fromstring(data, parser)
+    root = untrusted_xml.parse(data, recover=True)
     if root is not None:
         yield from root.iter(tag)
 

@@ -19,7 +19,8 @@ from webdepot.harvest.browser import launch
 from webdepot.harvest.browser import tab as browser_tab
 from webdepot.harvest.browser.context import EVERY_REQUEST, TabContext
 from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, DevTools
-from webdepot.harvest.browser.page_snapshot import MOST_NOTED, PageOptions, PageSnapshot
+from webdepot.harvest.browser.endless import MOST_WINDOWS
+from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot
 from webdepot.harvest.browser.tab_request import AnswerRequest
 
 MOST_PAGES = 200
@@ -37,10 +38,12 @@ class _Instance:
         self.tabs = 0
         self.is_over = False
         self.agent = ""
-        self._openers: dict[str, str] = {}
-        """Window that a page opened -> the tab of that page."""
+        self._open_windows: dict[str, str] = {}
+        """Window that a page opened, until its address is known -> browser context of the page."""
         self._windows: dict[str, list[str]] = {}
-        """Tab -> addresses of windows that its page opened."""
+        """Browser context -> addresses of the windows that its page, and these windows, opened; empty for a
+        window without one.
+        """
         self.idle: list[TabContext] = []
         self.work: set[asyncio.Task[Any]] = set()
 
@@ -60,20 +63,29 @@ class _Instance:
                 # Requests of windows, shared workers and service workers are refused.
                 refused = {"requestId": values["requestId"], "errorReason": "BlockedByClient"}
                 self.begin("Fetch.failRequest", refused)
-                self._note_window(values.get("frameId", ""), values["request"]["url"])
+                self._note_address(values.get("frameId", ""), values["request"]["url"])
             case "Target.targetCreated" if values["targetInfo"].get("openerId"):
-                self._openers[values["targetInfo"]["targetId"]] = values["targetInfo"]["openerId"]
+                self._note_window(values["targetInfo"]["targetId"], values["targetInfo"]["browserContextId"])
 
-    def _note_window(self, window: str, url: str) -> None:
-        if opener := self._openers.pop(window, ""):
-            windows = self._windows.setdefault(opener, [])
-            if len(windows) < MOST_NOTED:
-                windows.append(url)
+    def _note_window(self, window: str, context: str) -> None:
+        windows = self._windows.setdefault(context, [])
+        if len(windows) + list(self._open_windows.values()).count(context) < MOST_WINDOWS:
+            self._open_windows[window] = context
+        else:
             self.begin("Target.closeTarget", {"targetId": window})
 
-    def windows_of(self, tab: str) -> list[str]:
-        """The addresses that the page in a tab tried to open; may be called once, at its end."""
-        return self._windows.pop(tab, [])
+    def _note_address(self, window: str, url: str) -> None:
+        if context := self._open_windows.pop(window, ""):
+            self._windows[context].append(url)
+            self.begin("Target.closeTarget", {"targetId": window})
+
+    def windows_of(self, context: str) -> list[str]:
+        """The addresses of the windows that a page opened, which are closed; may be called once, at its
+        end.
+        """
+        for window in [window for window, of in self._open_windows.items() if of == context]:
+            self._note_address(window, "")
+        return self._windows.pop(context, [])
 
     def begin(self, method: str, parameters: Mapping[str, Any]) -> None:
         task = asyncio.get_running_loop().create_task(self._quietly(method, parameters))

@@ -57,7 +57,7 @@ from webdepot.url import Url, find_canonical, host_of, origin_of
 MOST_HELD_BYTES = 128 << 20
 LARGEST_HELD_BYTES = 8 << 20
 MOST_ASKED, MOST_DATA = 300, 100
-"""How many URLs one page may request, and how many of them for data: some pages never stop."""
+"""How many addresses one page may request, and how many of them for data: some pages never stop."""
 DATA_KINDS = frozenset({"XHR", "Fetch", "Ping", "Other"})
 LONGEST_TITLE = 500
 PATIENCE_S = 5.0
@@ -81,7 +81,7 @@ class _OpenPage:
     paths: dict[str, Candidate]
     """URL -> how it was reached, for redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
-    """URLs that it requested, within its limits."""
+    """Addresses that it requested, within its limits."""
     posted: set[str] = field(default_factory=set)
     """Keys of the requests with a body, as `asked`."""
     data: int = 0
@@ -140,19 +140,19 @@ class PageOpener:
         self._held: OrderedDict[str, TabReply] = OrderedDict()
         self._held_bytes = 0
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By URL, and by origin whose robots.txt is fetched: nothing is fetched twice at once."""
+        """By address, and by origin whose robots.txt is fetched: nothing is fetched twice at once."""
         self._in_flight = 0
         self._clicks = ClickMemory()
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a URL was already fetched for a tab and need not be requested again. A page that another
-        page prefetched is requested if there is a link to it, because it has not been opened itself.
+        """Whether an address was already fetched for a tab and need not be requested again. A page that
+        another page prefetched is requested if there is a link to it, because it has not been opened itself.
         """
         known = self._state.frontier.recall(f"part:{candidate.url}")
         return known is not None and (known != _PAGE or is_part(candidate.path))
 
     def _is_page(self, url: Url) -> bool:
-        """Whether the URL was fetched for a tab and is a page: it is opened only if there is a link to it."""
+        """Whether the address was fetched for a tab and is a page, opened only if a link leads to it."""
         return self._state.frontier.recall(f"part:{url}") == _PAGE
 
     async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
@@ -275,7 +275,7 @@ class PageOpener:
         return replace(reply, body=b"") if reply is not None and request.method == "HEAD" else reply
 
     async def _fetch_once(self, candidate: Candidate, request: TabRequest) -> TabReply | None:
-        """The reply held in memory, or a new one; two tabs never fetch the same URL at once."""
+        """The reply held in memory, or a new one; two tabs never fetch the same address at once."""
         key = key_of(candidate.url, request)
         async with self._lock(key):
             reply = self._held.get(key)
@@ -411,7 +411,7 @@ class PageOpener:
                 self._log_refusal(socket, f"{raw[:500]} is a WebSocket, which cannot be kept")
 
     def _log_refusal(self, candidate: Candidate, reason: str) -> None:
-        """Count and log a refusal, once for each URL."""
+        """Count and log a refusal, once for each address."""
         state = self._state
         if state.frontier.refuse(candidate):
             state.judge.refusals[RULE] += 1
@@ -431,7 +431,8 @@ class PageOpener:
         ]
         more: dict[Url, Hop] = {}
         for addresses, hop in (
-            (sight.moves, Hop.REDIRECT),
+            (sight.moves[:1], Hop.REDIRECT),
+            (sight.moves[1:], Hop.LINK),  # a page that goes to several may go to ever new ones (`mazes`)
             (sight.windows, Hop.LINK),
             (sight.routes, Hop.LINK),
             ([address for address in page.asked if not self._is_page(address)], Hop.EMBED),

@@ -13,6 +13,7 @@ It is run as a script, without our packages, because it is loaded for each start
 
 import ctypes
 import os
+import resource
 import select
 import shutil
 import signal
@@ -25,6 +26,10 @@ _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _COMMANDS, _ANSWERS = 3, 4
 _HIGH = 100
 """File descriptors from here on are free."""
+_MOST_DATA_BYTES = 3 << 30
+"""Most memory of each process of the browser. A page that wants more fails or crashes: its tab is lost, not
+the machine.
+"""
 
 
 def main(arguments: list[str]) -> None:
@@ -64,6 +69,7 @@ def _exec(library: ctypes.CDLL, commands: int, answers: int, command: list[str])
     """In the child: run the program in its own process group; it dies with its supervisor."""
     os.setsid()
     library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_DATA_BYTES, _MOST_DATA_BYTES))
     # Duplicated to high numbers first, because the given ones may be 3 and 4 in the wrong order.
     os.dup2(commands, _HIGH)
     os.dup2(answers, _HIGH + 1)

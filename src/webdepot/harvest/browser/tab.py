@@ -33,6 +33,7 @@ from webdepot.harvest.browser.devtools import (
     DevTools,
     Listener,
 )
+from webdepot.harvest.browser.endless import MOST_ROUTES, MOST_WINDOWS, EndlessWatch
 from webdepot.harvest.browser.exploration import Exploration, PageHandle, explore_script
 from webdepot.harvest.browser.launch import HEIGHT, WIDTH
 from webdepot.harvest.browser.page_snapshot import PageOptions, PageSnapshot, note_address
@@ -73,8 +74,8 @@ async def open_page(
 ) -> PageSnapshot:
     """Open a page and return its content. Raises only BrowserGone; the failure of a tab is in the snapshot.
 
-    `idle` are the unused tabs of the browser; `windows_of` gives the addresses that the page in a tab tried
-    to open.
+    `idle` are the unused tabs of the browser; `windows_of` closes the windows that a page opened in a browser
+    context, and gives their addresses.
     """
     tab = _Tab(devtools, options, answer, idle)
     try:
@@ -82,6 +83,7 @@ async def open_page(
             await tab.open()
             await tab.visit()
             await tab.read()
+            tab.note_windows(windows_of)
             if "click" in options.behaviours:
                 await tab.click()
     except TimeoutError:
@@ -95,12 +97,11 @@ async def open_page(
     except CallFailed as error:
         tab.snapshot.failure = tab.crash or f"the browser reported an error: {error}"
     finally:
+        tab.note_windows(windows_of)
         await tab.close()
     if tab.is_read:
         tab.snapshot.click_failure, tab.snapshot.failure = tab.snapshot.failure, ""
     tab.snapshot.must_repeat = bool(tab.crash and tab.snapshot.failure and tab.is_used)
-    for url in windows_of(tab.tab):
-        note_address(tab.snapshot.windows, url)
     return tab.snapshot
 
 
@@ -123,6 +124,7 @@ class _Tab:
         self.requests = 0
         self.loads = 0
         """How often the page itself was loaded."""
+        self.endless = EndlessWatch()
         self.spent_s = 0.0
         """Seconds of the page's time that have passed."""
         self.active_at_s = 0.0
@@ -158,6 +160,17 @@ class _Tab:
         self.context.pages += 1
         self.tab = self.context.tab
         self.devtools.listen(self.context.session, self.hear)
+
+    def note_windows(self, windows_of: Callable[[str], list[str]]) -> None:
+        """Note the addresses of the windows that the page opened since the last call."""
+        windows = windows_of(self.context.context_id) if self.context is not None else []
+        if self.context is not None and len(windows) >= MOST_WINDOWS:
+            self.context.is_spent = True  # its windows may go on
+            self.endless.note_windows()
+            if not self.is_clicking:
+                return
+        for url in windows:
+            note_address(self.snapshot.windows, url)
 
     async def close(self) -> None:
         for task in list(self.pending):
@@ -199,17 +212,38 @@ class _Tab:
                 if self.loading.pop(values.get("requestId", ""), None) is not None:
                     self.active_at_s = self.spent_s
             case "Page.navigatedWithinDocument" if values.get("frameId") == self.tab:
-                note_address(self.snapshot.routes, values["url"])
-                self.note_asked(values["url"])
-                self.active_at_s = self.spent_s
+                self.note_route(values["url"])
             case "Page.javascriptDialogOpening":
-                accept = values.get("type") == "beforeunload"
-                self.begin(self.quietly("Page.handleJavaScriptDialog", {"accept": accept}))
+                self.answer_dialog(str(values.get("type")))
             case "Network.webSocketCreated" | "Network.webTransportCreated":
                 note_address(self.snapshot.sockets, values.get("url", ""))
             case "Inspector.targetCrashed":
                 self.crash = "its tab crashed"
                 self.devtools.fail(self.session, self.crash)
+
+    def note_route(self, url: str) -> None:
+        may_go_on = self.endless.routes <= MOST_ROUTES if self.is_clicking else self.endless.note_route()
+        if not may_go_on:
+            self.snapshot.routes.clear()
+            return
+        note_address(self.snapshot.routes, url)
+        self.note_asked(url)
+        self.active_at_s = self.spent_s
+
+    def answer_dialog(self, kind: str) -> None:
+        if not self.endless.note_dialog():
+            self.stop_scripts()
+        self.post("Page.handleJavaScriptDialog", {"accept": kind == "beforeunload"})
+
+    def stop_scripts(self) -> None:
+        """End the running script of the page, and run no others; ours still run."""
+        if self.context is not None:
+            self.context.is_spent = True
+        self.post("Emulation.setScriptExecutionDisabled", {"value": True})
+        self.post("Runtime.terminateExecution", {})
+
+    def post(self, method: str, parameters: Mapping[str, Any]) -> None:
+        self.devtools.post(method, dumps(parameters).encode(), session=self.session)
 
     def note_asked(self, url: str) -> None:
         if len(self.asked) < MOST_ADDRESSES:
@@ -297,6 +331,8 @@ class _Tab:
         """Click what a reader could click, and add what it shows. Navigations and windows are noted, not
         followed.
         """
+        if self.endless.reason:
+            raise TabFailed(self.endless.reason)
         world = await self.world(self.tab)
         await self.run(explore_script(), world)
         self.is_clicking = True

@@ -12,6 +12,7 @@ from typing import Any
 from lxml import etree
 
 from webdepot.errors import InputError
+from webdepot.text import untrusted_xml
 
 LONGEST_BYTES = 4 << 20
 _MOST_ELEMENTS = 20_000
@@ -34,17 +35,9 @@ def read(raw: bytes) -> list[Bean]:
         raise InputError(f"The file is larger than {LONGEST_BYTES >> 20} MB, too large for a job.")
     if b"<!ENTITY" in raw:
         raise InputError("The file declares entities, which no job needs. Remove them.")
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
     try:
-        root = etree.fromstring(raw, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
+        root = untrusted_xml.parse_elements(raw)
+    except ValueError as error:
         raise InputError(f"The file is not well-formed XML: {error}.") from error
     if etree.QName(root).localname != "beans":
         raise InputError("The file is not a job of Heritrix 3: its root element is not <beans>.")

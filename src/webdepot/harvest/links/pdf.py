@@ -65,22 +65,11 @@ def _borrowed() -> Iterator[Guard]:
 def _begin(arguments: list[str]) -> tuple[Work, Message]:
     import pikepdf  # noqa: F401 - loaded before the limit of memory, which is for the files only
 
-    memory_bytes = int(arguments[0])
-
-    def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        child.limit_memory(memory_bytes)
-        try:
-            for each in questions:
-                offset, size_bytes = each["place"]
-                piece = PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
-                yield _answer(piece, each["links"])
-        finally:
-            child.limit_memory(None)
-
-    return work, {}
+    return child.within_memory(int(arguments[0]), _answer), {}
 
 
-def _answer(piece: PayloadSlice, most: int) -> Message:
+def _answer(question: Message, piece: PayloadSlice) -> Message:
+    most: int = question["links"]
     links: list[str] = []
     chars = 0
     try:

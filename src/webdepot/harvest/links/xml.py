@@ -3,6 +3,10 @@
 Sitemaps 0.9 (https://www.sitemaps.org/protocol.html), RSS 2.0, Atom (RFC 4287), XLink, MPEG-DASH. Read as a
 stream with libxml2 in its recovery mode: no entities are expanded, nothing is fetched, elements are released
 as soon as they end.
+
+A feed repeats its pages: browsers, and our replay, show the text of its entries without their images. So an
+image in the HTML of an entry is not a part of the feed, but a guess: it is fetched if it is in the scope, and
+never from another host. What the feed itself names (its logo, enclosures, media) are its parts.
 """
 
 import re
@@ -17,6 +21,7 @@ from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
 OfHtml = Callable[[str], list[Reference]]
+_XHTML = "{http://www.w3.org/1999/xhtml}"
 _TEMPLATE = re.compile(r"\{[^{}]*\}")
 """The value is put together by a style sheet (XSLT 1.0, 7.6.2) or by a reader (RFC 6570)."""
 
@@ -79,7 +84,7 @@ def _of_element(element: etree._Element, of_html: OfHtml) -> Iterator[Reference]
     ):
         yield text, Hop.EMBED
     elif tag in _HTML_TEXT and "<" in text:
-        yield from of_html(text)
+        yield from ((address, _of_entry(hop)) for address, hop in of_html(text))
     elif tag == "style":
         yield from css.references(text)
     if element.attrib:
@@ -103,7 +108,21 @@ def _of_attributes(element: etree._Element, tag: str) -> Iterator[Reference]:
 
 def _hop(element: etree._Element, tag: str) -> Hop:
     rels = set((element.get("rel") or "").lower().split())
-    return Hop.EMBED if tag in _PART_TAGS or rels & _EMBED_RELS else Hop.LINK
+    hop = Hop.EMBED if tag in _PART_TAGS or rels & _EMBED_RELS else Hop.LINK
+    return _of_entry(hop) if element.tag.startswith(_XHTML) and _is_in_entry(element) else hop
+
+
+def _of_entry(hop: Hop) -> Hop:
+    """The hop of an address in the HTML of a feed's entry."""
+    return Hop.SPECULATIVE if hop is Hop.EMBED else hop
+
+
+def _is_in_entry(element: etree._Element) -> bool:
+    """Whether XHTML is in the text of an entry (RFC 4287, 3.1.1.3)."""
+    return any(
+        isinstance(outer.tag, str) and outer.tag.rpartition("}")[2].lower() in _HTML_TEXT
+        for outer in element.iterancestors()
+    )
 
 
 def _is_plain_guid(element: etree._Element, tag: str) -> bool:

@@ -1,10 +1,10 @@
 """The connection of a running part to the database: it renews the lease, and brings orders, links of other
 parts and the numbers of the whole harvest.
 
-A thread does this every two seconds, so that the crawl never waits for it. The lease counts as valid for five
-sixths of its time, counted from before it was renewed, by the clock of this machine: after `held_until_s` no
-server may be asked, even if the database does not answer. A lease that has ended is never renewed: another
-part may have taken turns at servers meanwhile.
+A thread does this every two seconds, so that the crawl never waits for it, and at once when the harvester has
+seen a new order (`wake`). The lease counts as valid for five sixths of its time, counted from before it was
+renewed, by the clock of this machine: after `held_until_s` no server may be asked, even if the database does
+not answer. A lease that has ended is never renewed: another part may have taken turns at servers meanwhile.
 """
 
 import json
@@ -73,6 +73,10 @@ class DatabaseLink:
         if self._thread.is_alive():
             self._thread.join(1.0)
         self.statements.close()
+
+    def wake(self) -> None:
+        """Renew now: there is an order."""
+        self._wake.set()
 
     def check(self) -> None:
         """Raise `PartLost` if no server may be asked now."""
@@ -146,15 +150,18 @@ class DatabaseLink:
     # --- the thread ---
 
     def _run(self) -> None:
+        is_early = False
         while not self._end.is_set():
-            pause_s = self._pause_s()
-            self._next_s = time.monotonic() + pause_s
-            self._wake.wait(pause_s)
+            now_s = time.monotonic()
+            usual_s = now_s + self._pause_s()
+            self._next_s = min(self._next_s, usual_s) if is_early else usual_s
+            is_early = self._wake.wait(max(self._next_s - now_s, 0.0))
             self._wake.clear()
             if self._end.is_set():
                 return
             try:
-                self._renew()
+                # Early, there are no new numbers: they are collected just before the time when they are due.
+                self._renew(with_numbers=not is_early)
             except PartLost:
                 self._is_lost = True
                 return
@@ -167,9 +174,9 @@ class DatabaseLink:
         is_shared = time.monotonic() < self.shared_until_s
         return min(SHARED_BEAT_S if is_shared else BEAT_S, self._lease_s / 6)
 
-    def _renew(self) -> None:
+    def _renew(self, *, with_numbers: bool = True) -> None:
         began_s = time.monotonic()
-        numbers = self._shown(began_s) if began_s >= self._show_at_s else {}
+        numbers = self._shown(began_s) if with_numbers and began_s >= self._show_at_s else {}
         beat = part_statements.renew(
             self.statements,
             self.lease,

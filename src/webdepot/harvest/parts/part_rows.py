@@ -13,7 +13,7 @@ generation: one that lost its lease gets `PartLost` and can no longer change any
 of the database server. The statements need PostgreSQL.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -278,7 +278,7 @@ def forget(connection: Connection, harvest: str) -> None:
 
 # --- a harvester ---
 
-_CAN_TAKE = text(
+_LOOK = text(
     """
     SELECT EXISTS (SELECT FROM parts WHERE state = 'waiting'
         OR state = 'running' AND until_s < extract(epoch from clock_timestamp())
@@ -287,14 +287,28 @@ _CAN_TAKE = text(
                 WHERE links.harvest = parts.harvest AND links.part = parts.part)
             OR EXISTS (SELECT FROM harvest_orders AS orders
                 WHERE orders.harvest = parts.harvest AND orders.number > parts.obeyed))
-    ) AS is_any
+    ) AS can_take,
+    (SELECT count(*) FROM harvest_orders WHERE harvest = ANY (CAST(:harvests AS varchar[]))) AS orders
     """
 )
 
 
-def can_take(line: StatementLine) -> bool:
-    """Whether there may be a part to take. Quick, because harvesters ask it all the time."""
-    return bool(line.run(_CAN_TAKE, {})[0].is_any)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWork:
+    """What is new for a harvester."""
+
+    can_take: bool
+    """Whether there may be a part to take."""
+    orders: int
+    """How many orders were given to the harvests whose parts it has."""
+
+
+def look(line: StatementLine, harvests: Collection[str]) -> NewWork:
+    """What is new for a harvester that has parts of these harvests. Quick, because harvesters ask it all the
+    time.
+    """
+    (row,) = line.run(_LOOK, {"harvests": sorted(harvests)})
+    return NewWork(can_take=row.can_take, orders=row.orders)
 
 
 def take(

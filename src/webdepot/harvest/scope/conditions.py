@@ -302,7 +302,7 @@ CONDITIONS: Mapping[str, ConditionType] = {
         doc="More links than this lead from the scope to it.", takes="over", make=_hops_outside
     ),
     "embedded": ConditionType(
-        doc="It is part of a page: a picture, a style, a script, a frame.", takes="", make=_embedded
+        doc="It is part of a page: an image, a style sheet, a script, a frame.", takes="", make=_embedded
     ),
     "embed_depth": ConditionType(doc="It is embedded deeper than this.", takes="over", make=_embed_depth),
     "guessed": ConditionType(

@@ -16,7 +16,7 @@ _DEEPEST_EMBEDDED = 100
 class ScopeLimits:
     hops_outside: int = 0
     embed_hops: int = 3
-    """Enough for an embedded page with an embedded page with a picture. It does not limit what belongs to a
+    """Enough for an embedded page with an embedded page with an image. It does not limit what belongs to a
     seed, or is on the host of the part that contains it.
     """
     hops: int = 100

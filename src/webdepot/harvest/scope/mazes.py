@@ -6,7 +6,7 @@ server that invents pages also invents one for an address that cannot exist, and
 1. A page counts if only one page links to it, and if it links to addresses that were never seen. When the
    pages below a folder mostly count (`SUSPECTED`), the folder is suspected. Most sites get there while they
    are new to the harvest.
-2. Addresses that cannot exist are asked for, of the form of the pages: the segments after the folder, or the
+2. Addresses that cannot exist are requested, of the form of the pages: the segments after the folder, or the
    values of the query, are replaced. Errors, redirects, and pages without links of their own that were never
    seen, clear the folder when there are `DEAD_ENDS` more of them than of other answers. It is suspected again
    when `PATIENCE` times as many pages count, because a maze may have dead ends, too.

@@ -42,7 +42,7 @@ MOST_HOSTS = 1_000
 MOST_GUESSED = 100_000
 _WORD = re.compile(r"[^\W_]+")
 _FEWEST_WORDS = 3
-"""With fewer words the HTML itself is compared: the page is a shell that scripts fill, or only pictures."""
+"""With fewer words the HTML itself is compared: the page is a shell that scripts fill, or only images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,18 +193,18 @@ def _condition(table: Mapping[str, Any], where: str) -> tuple[str, Callable[[str
     address = table.get("address", "")
     _require(isinstance(address, str), f"{where}: address", "must be a string")
     _require(bool(parameters or address), where, "needs parameters or address")
-    words, patterns = [], []
+    conditions, patterns = [], []
     try:
         if address:
-            words.append(address)
+            conditions.append(address)
             patterns.append(LinearPattern(address))
         if parameters:
-            words.append(" or ".join(parameters))
+            conditions.append(" or ".join(parameters))
             alternatives = "|".join(map(_parameter, parameters))
             patterns.append(LinearPattern(f"[?&;](?:{alternatives})(?:[&;]|$)"))
     except ValueError as error:
         raise ConfigError(f"{where}: it is not a usable regular expression: {error}.") from error
-    condition = " with ".join(words)
+    condition = " with ".join(conditions)
     if len(condition) > _LONGEST_REASON:
         condition = f"{condition[:_LONGEST_REASON]}…"
     return condition, lambda text: all(pattern.search(text) for pattern in patterns)

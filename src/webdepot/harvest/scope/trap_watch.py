@@ -7,7 +7,7 @@ Endless months of a calendar, sort orders and filters of a list, session tokens.
    token in the path. They are compared with those of the same path, without its numbers and tokens:
    `/cal/#/#`, `/shop`.
 2. The content of a page (`page_content`) is compared with that of all pages of its path: its lines of text,
-   its pictures and other parts, its links to other pages. Years and the words of the address do not count:
+   its images and other parts, its links to other pages. Years and the words of the address do not count:
    such pages repeat them.
 3. When the last pages with a parameter, such as `sort`, have all had no new content, further addresses of the
    path with this parameter are rejected; without a query, further addresses of the path. One of `ONE_OF` is

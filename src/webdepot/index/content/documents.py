@@ -10,7 +10,6 @@ starting it takes longer than most files.
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -82,20 +81,12 @@ def _error(failure: GuardFailure) -> str:
 def _begin(arguments: list[str]) -> tuple[Work, Message]:
     import pypdfium2  # noqa: F401 - loaded before the limit of memory, which is for the files only
 
-    memory_bytes = int(arguments[0])
+    return child.within_memory(int(arguments[0]), _answer), {}
 
-    def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
-        child.limit_memory(memory_bytes)
-        try:
-            for each in questions:
-                offset, size_bytes = each["place"]
-                piece = PayloadSlice(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
-                read = _words_of_office if each["kind"] == "office" else _words
-                yield read(piece.read(size_bytes), each["limit_chars"])
-        finally:
-            child.limit_memory(None)
 
-    return work, {}
+def _answer(question: Message, piece: PayloadSlice) -> Message:
+    read = _words_of_office if question["kind"] == "office" else _words
+    return read(piece.read(piece.size_bytes), question["limit_chars"])
 
 
 def _words(data: bytes, limit_chars: int) -> dict[str, str]:
@@ -128,8 +119,8 @@ def _words_of_office(data: bytes, limit_chars: int) -> dict[str, str]:
 
 def _page_words(document: object, number: int, limit_chars: int) -> str:
     page = document[number]  # type: ignore[index]  # pypdfium2 has no types
-    with contextlib.closing(page), contextlib.closing(page.get_textpage()) as words:
-        return str(words.get_text_range(count=min(words.count_chars(), limit_chars)))
+    with contextlib.closing(page), contextlib.closing(page.get_textpage()) as text_page:
+        return str(text_page.get_text_range(count=min(text_page.count_chars(), limit_chars)))
 
 
 if __name__ == "__main__":

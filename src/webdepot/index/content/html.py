@@ -193,10 +193,10 @@ def _pictures(body: DOMNode) -> Iterator[PagePicture]:
                 : 4 * _LONGEST_PICTURE
             ].split()
         )
-        words = description[:_LONGEST_PICTURE]
-        if words and words not in seen:
-            seen.add(words)
-            yield PagePicture(source=source, words=words)
+        description = description[:_LONGEST_PICTURE]
+        if description and description not in seen:
+            seen.add(description)
+            yield PagePicture(source=source, words=description)
         if len(seen) >= _MOST_PICTURES:
             return
 
@@ -210,12 +210,12 @@ def _links(body: DOMNode, text: str, url: str) -> Iterator[tuple[str, str]]:
         is_other = away is not None and host_of(f"http://{away[1]}").lower().removeprefix("www.") != own
         if not is_other and not _DOCUMENT.search(href[-6:]):
             continue
-        words = " ".join(node.text[: 4 * _LONGEST_LINK].split())[:_LONGEST_LINK]
-        target = (_elsewhere(href) if away else _key_of(href, url)) if words else ""
-        if not target or (target, words) in seen:
+        label = " ".join(node.text[: 4 * _LONGEST_LINK].split())[:_LONGEST_LINK]
+        target = (_elsewhere(href) if away else _key_of(href, url)) if label else ""
+        if not target or (target, label) in seen:
             continue
-        seen.add((target, words))
-        yield target, words
+        seen.add((target, label))
+        yield target, label
         if len(seen) >= _MOST_LINKS:
             return
 

@@ -9,6 +9,7 @@ from lxml import etree
 
 from webdepot.index.content.html import HtmlWords
 from webdepot.index.content.office import Unread
+from webdepot.text import untrusted_xml
 
 XML_MIMES = frozenset({"application/xml", "text/xml", "application/jats+xml"})
 _MOST_TAGS = 1_000_000
@@ -25,19 +26,11 @@ def words_of_jats(data: bytes) -> HtmlWords | None:
         return None
     if data.count(b"<") > _MOST_TAGS:
         raise Unread(f"it has more than {_MOST_TAGS:,} tags")
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
     try:
-        root = etree.fromstring(data, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
+        root = untrusted_xml.parse_elements(data)
+    except ValueError as error:
         raise Unread(f"it is not well-formed XML ({error})") from error
-    if root is None or etree.QName(root).localname != "article":
+    if etree.QName(root).localname != "article":
         return None
     title = next((element for path in _TITLES if (element := root.find(path)) is not None), None)
     headings = [_flat(each) for each in root.iterfind("{*}body//{*}sec/{*}title")]

@@ -13,6 +13,8 @@ from typing import IO
 
 from lxml import etree
 
+from webdepot.text import untrusted_xml
+
 OFFICE_MIMES = frozenset(
     {
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -95,10 +97,7 @@ def _title(document: zipfile.ZipFile, names: list[str]) -> str:
     for name in _TITLES:
         if name in names:
             with document.open(name) as stream:
-                tree = etree.fromstring(
-                    stream.read(100_000),
-                    etree.XMLParser(resolve_entities=False, no_network=True, recover=True),
-                )
+                tree = untrusted_xml.parse(stream.read(100_000), recover=True)
             title = tree.find(".//{http://purl.org/dc/elements/1.1/}title") if tree is not None else None
             if title is not None and title.text:
                 return str(title.text)

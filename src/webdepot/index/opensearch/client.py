@@ -273,7 +273,9 @@ def _reason(answer: Any) -> tuple[str, str]:
 
 def _search_error(error: ServerRefusal, *, is_limited: bool) -> Exception:
     if "too_many" in error.kind and "clauses" in error.kind:
-        _log.warning("raise indices.query.bool.max_clause_count of the search server")
+        _log.warning(
+            "a query has too many clauses: raise indices.query.bool.max_clause_count on the search server"
+        )
         return query_budget.too_expensive()
     if is_limited and ("Time exceeded" in str(error) or "cancelled" in error.kind):
         return query_budget.too_expensive()

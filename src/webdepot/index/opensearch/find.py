@@ -170,9 +170,9 @@ class OpenSearchSearch:
         body = {"query": {"ids": {"values": list(names)}}, "size": len(names)}
         return {hit["_id"]: hit for hit in self._client.search(self._states, body)["hits"]["hits"]}
 
-    def _hit(self, leader: Leader, found: Mapping[str, Any]) -> Hit:
+    def _hit(self, leader: Leader, hit: Mapping[str, Any]) -> Hit:
         query_budget.check()
-        document = schema.stored_of(found["_source"])
+        document = schema.stored_of(hit["_source"])
         state, language = self._state(document), document["lang"][0]
         stems = self._make.stems(self._query, language)
         is_match = (
@@ -277,9 +277,9 @@ class OpenSearchSearch:
         for hit in hits:
             query_budget.check()
             document = schema.stored_of(hit["_source"])
-            asked = self._asked(document)
-            closed = [stamp for stamp in asked if self._is_closed(document["key"][0], stamp)]
-            if len(closed) == len(asked):
+            stamps = self._asked(document)
+            closed = [stamp for stamp in stamps if self._is_closed(document["key"][0], stamp)]
+            if len(closed) == len(stamps):
                 hidden.append(hit["_id"])
             else:
                 for stamp in closed:

@@ -113,10 +113,10 @@ class LinkBook:
         )
         own = target.partition(")")[0]
         votes: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
-        for source, timestamp, words in rows:
+        for source, timestamp, text in rows:
             site = source.partition(")")[0]
             if is_open(source, timestamp):
-                votes[site == own].setdefault(words, set()).add(site)
+                votes[site == own].setdefault(text, set()).add(site)
         external, internal = map(_most_used, votes)
         return target, external, internal
 
@@ -193,5 +193,5 @@ def _rows(
 
 
 def _most_used(votes: dict[str, set[str]]) -> str:
-    ordered = sorted(votes, key=lambda words: (-len(votes[words]), words))[:_MOST_TEXTS]
+    ordered = sorted(votes, key=lambda text: (-len(votes[text]), text))[:_MOST_TEXTS]
     return "\n".join(ordered)[:_LONGEST_CHARS]

@@ -99,15 +99,15 @@ class Adding:
         return runs
 
     def _resolved(self, pages: Sequence[PageText]) -> Iterator[SeenCapture]:
-        """The captures with their words; a revisit of unknown bytes is left waiting in the index."""
+        """The captures with their own_content; a revisit of unknown bytes is left waiting in the index."""
         own = [(page, None if page.repeats else states.content_of(page)) for page in pages]
         by_payload = {page.digest: content for page, content in own if content is not None and page.digest}
         if self._waits:
             self.unresolved.update(
                 digest for digest in by_payload if count(self._searcher, waiting_for(self._make, digest))
             )
-        for page, words in own:
-            content = words or by_payload.get(page.digest) or self._content_with(page.digest)
+        for page, own_content in own:
+            content = own_content or by_payload.get(page.digest) or self._content_with(page.digest)
             if content is None:
                 # Kept whole in a stored field: only the digest that it waits for is searched.
                 self._draft.add(
@@ -116,7 +116,9 @@ class Adding:
                 self.unresolved.add(page.digest)
             else:
                 yield SeenCapture(
-                    int(page.timestamp), page.collection, content if words else replace(content, url=page.url)
+                    int(page.timestamp),
+                    page.collection,
+                    content if own_content else replace(content, url=page.url),
                 )
 
     def _content_with(self, payload: str) -> Content | None:

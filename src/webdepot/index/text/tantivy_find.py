@@ -272,11 +272,11 @@ class TantivySearch:
             query_budget.check()
             document: dict[str, list[Any]] = self._searcher.doc(address).to_dict()
             key = document["key"][0]
-            asked = [
+            stamps = [
                 stamp for stamp in map(digits, tantivy_schema.stamps_of(document)) if self._is_asked(stamp)
             ]
-            closed = [stamp for stamp in asked if self._is_closed(key, stamp)]
-            if len(closed) == len(asked):
+            closed = [stamp for stamp in stamps if self._is_closed(key, stamp)]
+            if len(closed) == len(stamps):
                 run = tantivy_schema.run_name(tantivy_schema.page_number(key), document["valid_from"][0])
                 partly.hidden.append(self._document(run, document["collection"][0]))
             else:

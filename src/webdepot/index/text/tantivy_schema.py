@@ -145,7 +145,7 @@ def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str,
     if content.images:
         fields["images"] = prepared(content.images)
     fields |= {
-        name: prepared(words) for name, words in zip(("anchor", "anchor_own"), anchors, strict=True) if words
+        name: prepared(text) for name, text in zip(("anchor", "anchor_own"), anchors, strict=True) if text
     }
     if content.language in STEMMERS:
         fields[f"stem_{content.language}"] = stems(content.language).of(

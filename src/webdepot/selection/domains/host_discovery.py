@@ -1,22 +1,22 @@
 """Second phase, before a harvest: follow links, certificates and transparency logs from the root, judge every
-host, and determine its case.
+host, and determine its sector.
 
-1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short
+1. Candidates: links on members' pages, links on pages one step outside (for sector 3), names in short
    certificates, certificate transparency by domain and by organisation, and hosts named by a person or a
    server configuration.
 2. Each is examined once (`verdict.HostJudge.examine`), several at a time.
 3. When the queue is empty, certain members extend the profile and all hosts are judged again; at most three
    rounds.
-4. The cases follow from the link graph (links from the root; "inside" means in a network of the
+4. The sectors follow from the link graph (links from the root; "inside" means in a network of the
    organisation):
 
-    case   place     reached by links
-    1      inside    through servers inside only
-    2      outside   yes
-    3      inside    only through servers outside
-    4      inside    no
-    5      outside   no
-    0      the host does not resolve, so its place is not known
+    sector  place    reached by links
+    1       inside   through servers inside only
+    2       outside  yes
+    3       inside   only through servers outside
+    4       inside   no
+    5       outside  no
+    0       the host does not resolve, so its place is not known
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredHost:
-    """A judged host with its case and the hosts that link to it."""
+    """A judged host with its sector and the hosts that link to it."""
 
     judgement: HostJudgement
     case: int
@@ -260,7 +260,7 @@ class HostDiscovery:
 
 
 def _case(judged: HostJudgement, is_reached_inside: bool, is_reached: bool) -> int:
-    """The case of a host, as in the table above."""
+    """The sector of a host, as in the table above."""
     if not judged.is_resolved:
         return 0
     if judged.is_inside:

@@ -150,7 +150,7 @@ def save_hosts(
     *,
     now: datetime,
 ) -> None:
-    """Store judgements with case and linking hosts; decisions by people are kept."""
+    """Store judgements with sector and linking hosts; decisions by people are kept."""
     waiting = list(rows)
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]

@@ -1,4 +1,4 @@
-"""The sites of a web server, read from its configuration: the only complete answer for case 4 of a survey.
+"""The sites of a web server, read from its configuration: the only complete answer for sector 4 of a survey.
 
 nginx files are parsed by crossplane, those of Apache by `apache`. Comments are ignored, includes are
 followed, and every file that cannot be read gives a finding with its line. Names with wildcards or regular

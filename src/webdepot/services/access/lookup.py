@@ -6,7 +6,7 @@
     iter_versions   every version of an address
     find_example    a page that everybody may see
     find_closest    one version
-    find_without_query  the page itself, when its address was not archived with this query
+    find_shorter    a page with fewer parameters, when its address was not archived with this query
 
 Every question goes through the access gate (`gate.py`). Captures that the reader must not learn about are
 treated as if they did not exist; a refused one raises Closed with the public text of its rule.
@@ -218,20 +218,20 @@ def find_closest_without_busters(
     return capture
 
 
-def find_without_query(
+def find_shorter(
     archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader
 ) -> Capture | None:
-    """The capture of the same address without its query; None if the reader cannot see one, or if it is an
-    error.
+    """The capture of the same address without some of its parameters, or without its query; None if the
+    reader cannot see one, or if it is an error.
     """
-    bare, mark, _ = url.partition("?")
-    if not mark:
-        return None
-    try:
-        capture = find_closest(archive, bare, timestamp, collection=collection, reader=reader)
-    except (NotFound, Closed):
-        return None
-    return capture if capture.status < 400 else None
+    for shorter in fuzzy.shorter_queries(url):
+        try:
+            capture = find_closest(archive, shorter, timestamp, collection=collection, reader=reader)
+        except (NotFound, Closed):
+            continue
+        if capture.status < 400:
+            return capture
+    return None
 
 
 def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reader) -> str | None:

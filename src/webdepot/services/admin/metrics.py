@@ -121,9 +121,11 @@ def _of_database(connection: Connection, now: datetime) -> Iterator[Gauge]:
 def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
     running = harvests.list_page(archive, HarvestFilter(state=HarvestState.RUNNING)).rows
     numbers = {
-        harvest.id: found for harvest in running if (found := orders.numbers_of(archive, harvest)) is not None
+        harvest.id: figures
+        for harvest in running
+        if (figures := orders.numbers_of(archive, harvest)) is not None
     }
-    for name, words, value in (
+    for name, meaning, value in (
         ("harvest_rate", "Recent documents per second, by running harvest.", lambda of: of.rate),
         ("harvest_queue", "Addresses in the queue, by running harvest.", lambda of: of.waiting),
         ("harvest_documents", "Documents that were fetched, by running harvest.", lambda of: of.fetched),
@@ -131,7 +133,7 @@ def _of_running(archive: Archive, now: datetime) -> Iterator[Gauge]:
         ("harvest_age_seconds", "Time since a running harvest reported.", lambda of: _age_s(of.at, now)),
     ):
         yield Gauge(
-            name=name, help=words, values=[({"harvest": key}, value(of)) for key, of in numbers.items()]
+            name=name, help=meaning, values=[({"harvest": key}, value(of)) for key, of in numbers.items()]
         )
     ages = {harvest.id: orders.checkpoint_age_s(archive, harvest) for harvest in running}
     yield Gauge(

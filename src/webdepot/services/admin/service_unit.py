@@ -103,9 +103,10 @@ def describe(
     account: str = "webdepot",
     writable: Sequence[Path] = (),
     role: ServiceRole = ServiceRole.SERVE,
+    arguments: Sequence[str] = (),
 ) -> ServiceUnit:
-    """The unit of a role for an archive; InputError if a path cannot be written into a unit or the account
-    could not run the program.
+    """The unit of a role for an archive, with `arguments` for its command; InputError if something cannot be
+    written into a unit or the account could not run the program.
 
     `writable` are folders outside the home that the service writes to, such as other places of the depot.
     """
@@ -120,10 +121,11 @@ def describe(
     else:
         _check_program(program, account)
         path, control, last = _SYSTEM_FOLDER / f"{role.unit}.service", "systemctl", ""
+    command = [str(program).replace("$", "$$"), role.value, *(each.replace("$", "$$") for each in arguments)]
     lines = [
         f"Environment={_quoted(f'WEBDEPOT_HOME={home}')}",
         *([] if for_user else [f"EnvironmentFile=-{_SECRETS}"]),
-        f"ExecStart={_quoted(str(program).replace('$', '$$'))} {role.value}",
+        f"ExecStart={' '.join(map(_quoted, command))}",
         "Restart=on-failure",
         *([] if for_user else [f"User={account}"]),
         *_BY_SYSCALL_FILTER.splitlines(),

@@ -141,8 +141,8 @@ def list_subjects(archive: Archive, *, initial: str = "", limit: int) -> list[tu
     regard to case.
     """
     with archive.database.reading() as connection:
-        found = catalogue_words.subjects(connection, initial=initial, limit=limit)
-    return sorted(found, key=lambda subject: (fold(subject[0]), subject[0]))
+        subjects = catalogue_words.subjects(connection, initial=initial, limit=limit)
+    return sorted(subjects, key=lambda subject: (fold(subject[0]), subject[0]))
 
 
 def write(

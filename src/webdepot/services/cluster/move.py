@@ -233,7 +233,7 @@ def _refuse_if_used(archive: Archive) -> None:
 
 def _users(home: Path) -> list[tuple[int, str]]:
     """Other processes of this machine that have files of a home open."""
-    found = []
+    users = []
     inside = f"{home.resolve()}/"
     for folder in Path("/proc").glob("[0-9]*"):
         if int(folder.name) == os.getpid():
@@ -242,8 +242,8 @@ def _users(home: Path) -> list[tuple[int, str]]:
             links = [os.readlink(link) for link in (folder / "fd").iterdir()]  # noqa: PTH115 - may be no path
             if any(link.startswith(inside) and not link.startswith(f"{inside}cluster/") for link in links):
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                found.append((int(folder.name), command.strip()[:100]))
-    return found
+                users.append((int(folder.name), command.strip()[:100]))
+    return users
 
 
 def _switch(home: Path, text: str) -> None:

@@ -18,9 +18,9 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container.new_records import NewRecord
 from webdepot.container.reader import read_record
 from webdepot.container.writer import ContainerWriter, Sealed
-from webdepot.depot import holdings, migration_tools, package, rows
+from webdepot.depot import holdings, migration_tools, package, package_content, rows
 from webdepot.depot.migration_tools import Conversion, Tool
-from webdepot.depot.package_content import ContainerSource, PackageFacts
+from webdepot.depot.package_content import PackageFacts
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Package, PackageId, RecordKind
@@ -205,16 +205,7 @@ def _keep(
             "failed": dict(list(failed.items())[:100]),
         },
     )
-    sources = tuple(
-        ContainerSource(
-            name=each.name,
-            path=each.path,
-            size_bytes=each.size_bytes,
-            sha256=each.sha256,
-            records=each.records,
-        )
-        for each in containers
-    )
+    sources = tuple(map(package_content.source_of, containers))
     with versions.newest(archive, identifier) as facts:
         rows.write_rows(path, (*_iter_rows(archive, facts), *map(migration_tools.to_row, converted)))
         versions.add(

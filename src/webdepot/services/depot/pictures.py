@@ -20,8 +20,7 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive, ScratchPurpose
 from webdepot.container import locations, new_records
 from webdepot.container.writer import ContainerWriter, Sealed
-from webdepot.depot import holdings
-from webdepot.depot.package_content import ContainerSource
+from webdepot.depot import holdings, package_content
 from webdepot.harvest import harvest_rows
 from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.model import Capture, Harvest, HarvestKind, HarvestState, Package
@@ -218,16 +217,7 @@ def _keep(archive: Archive, package: Package, sealed: Sequence[Sealed], count: i
         message=message,
         detail={"pictures": count},
     )
-    sources = tuple(
-        ContainerSource(
-            name=each.name,
-            path=each.path,
-            size_bytes=each.size_bytes,
-            sha256=each.sha256,
-            records=each.records,
-        )
-        for each in sealed
-    )
+    sources = tuple(map(package_content.source_of, sealed))
     with versions.newest(archive, package.id) as facts:
         versions.add(archive, facts, {}, event=event, message=message, containers=sources)
     indexer.index_harvest(archive, package.harvest)

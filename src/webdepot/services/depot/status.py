@@ -20,7 +20,6 @@ from webdepot.depot.holds import Hold
 from webdepot.depot.ndsa_levels import DepotFacts, NdsaLevel
 from webdepot.depot.ocfl import objects
 from webdepot.depot.places import MAIN
-from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.formats import report as format_report
 from webdepot.formats.report import FormatShare
@@ -190,11 +189,6 @@ def view(archive: Archive, identifier: str) -> PackageView:
         formats=formats,
         holds=active,
     )
-
-
-def tombstones(archive: Archive, *, limit: int = 100) -> list[Tombstone]:
-    with archive.database.reading() as connection:
-        return tombstone.latest(connection, limit)
 
 
 def fixity_report(archive: Archive) -> bytes:

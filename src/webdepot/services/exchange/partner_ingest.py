@@ -121,14 +121,20 @@ def _settle(
         state, name, reason = RecordState.WITHDRAWN, record.urn, str(error)
         done.withdrawn.append(record.identifier)
     except (RefusedObject, RemoteError, InputError, CorruptData, NotPermitted, NotFound) as error:
-        state, name, reason = RecordState.REFUSED, record.urn, str(error)
+        # A withdrawal cannot be refused. It waits until it can be applied.
+        state = RecordState.NEW if record.is_deleted else RecordState.REFUSED
+        name, reason = record.urn, str(error)
         done.refused[record.identifier] = reason
     done.warnings += [f"{record.identifier}: {warning}" for warning in warnings]
     outcome = (
-        Outcome.FAILURE if state is RecordState.REFUSED else Outcome.WARNING if warnings else Outcome.SUCCESS
+        Outcome.FAILURE
+        if record.identifier in done.refused
+        else Outcome.WARNING
+        if warnings
+        else Outcome.SUCCESS
     )
     event = archive.event(
-        "taken over" if state is not RecordState.REFUSED else "refused",
+        "refused" if record.identifier in done.refused else "taken over",
         "partner record",
         record.identifier[:500],
         outcome=outcome,
@@ -152,9 +158,10 @@ def _take(
     wait: Callable[[float], None],
 ) -> tuple[RecordState, str]:
     """Process one record; return its new state and its URN."""
-    if record.sha256 == "deleted":
+    if record.is_deleted:
+        urn = _apply_deletion(archive, partner, record)
         done.withdrawn.append(record.identifier)
-        return RecordState.WITHDRAWN, _apply_deletion(archive, partner, record)
+        return RecordState.WITHDRAWN, urn
     if not record.xml:
         raise RefusedObject(record.reason or "the record has no metadata")
     root = markup.parse(record.xml.encode(), what="The record")

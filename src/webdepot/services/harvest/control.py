@@ -30,7 +30,7 @@ from webdepot.text.patterns import LinearPattern
 from webdepot.url import from_typed
 
 _MOST_IN_EVENT = 100
-"""URLs that are listed in an event; the orders in the folder of the harvest have all of them."""
+"""Addresses that are listed in an event; the orders in the folder of the harvest have all of them."""
 _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
 
@@ -184,14 +184,14 @@ def use_profile(
 def reject(
     archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Do not fetch URLs that match, including those in the queue."""
+    """Do not fetch addresses that match, including those in the queue."""
     before = watch(archive, harvest_id).options.reject
     new = [pattern for pattern in patterns if pattern not in before]
     return change(archive, harvest_id, {"reject": [*before, *new]}, by=by, reason=reason)
 
 
 def add(archive: Archive, harvest_id: str, typed: Sequence[str], *, by: str = "", reason: str = "") -> Order:
-    """Fetch URLs even if they are outside the scope; their links are judged as usual."""
+    """Fetch addresses even if they are outside the scope; their links are judged as usual."""
     if not typed:
         raise InputError("Name at least one address to add.")
     urls = tuple(map(from_typed, typed))
@@ -201,7 +201,7 @@ def add(archive: Archive, harvest_id: str, typed: Sequence[str], *, by: str = ""
 def remove(
     archive: Archive, harvest_id: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
 ) -> Order:
-    """Remove queued URLs that match one of the regular expressions."""
+    """Remove queued addresses that match one of the regular expressions."""
     if not patterns:
         raise InputError("Name at least one regular expression to remove.")
     for pattern in patterns:
@@ -280,7 +280,7 @@ def _get_open(archive: Archive, harvest_id: str) -> Harvest:
 def _give_urls(
     archive: Archive, harvest_id: str, verb: OrderVerb, urls: Sequence[str], *, by: str, reason: str
 ) -> Order:
-    """Give an order with URLs or patterns; its event lists those of earlier orders, too."""
+    """Give an order with addresses or patterns; its event lists those of earlier orders, too."""
     harvest = _get_open(archive, harvest_id)
     orders = harvest_orders.orders_of(archive, harvest)
     earlier = [url for order in orders if order.verb is verb for url in order.urls]

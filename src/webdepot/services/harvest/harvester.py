@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,14 @@ _TIDY_EVERY_S = 10.0
 _SHUTDOWN_WAIT_S = 30.0
 _AFTER_FAILURE_S = 5.0
 """How long nothing is taken after a part failed, so that another machine can try it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunningPart:
+    process: "BaseProcess"
+    lease: PartLease
+    news: Connection
+    """A message through it has the part ask for new orders at once."""
 
 
 class Harvester:
@@ -67,7 +77,9 @@ class Harvester:
         self._name = leases.name_holder()
         self._machine = archive.config.cluster.machine_name
         self._line = archive.database.line()
-        self._running: list[tuple[BaseProcess, PartLease]] = []
+        self._running: list[_RunningPart] = []
+        self._orders = 0
+        """Orders that were given to the harvests of our parts, when we last looked."""
         self._tidy_at_s = self._take_at_s = 0.0
         # Children are copies of a process that has loaded the crawler: they begin at once.
         self._processes = multiprocessing.get_context("forkserver")
@@ -87,32 +99,44 @@ class Harvester:
 
     def run_once(self) -> None:
         """Look once: ended processes, parts that can be taken, harvests that are over."""
-        for process, lease in [each for each in self._running if not each[0].is_alive()]:
-            process.join()
-            if process.exitcode:
+        for part in [each for each in self._running if not each.process.is_alive()]:
+            part.process.join()
+            if part.process.exitcode:
                 self._take_at_s = time.monotonic() + _AFTER_FAILURE_S
-                self._give_back(lease, f"Its process ended with {process.exitcode}.")
-            self._running.remove((process, lease))
-            process.close()
+                self._give_back(part.lease, f"Its process ended with {part.process.exitcode}.")
+            self._running.remove(part)
+            part.process.close()
+            part.news.close()
         if time.monotonic() >= self._tidy_at_s:
             self._tidy_at_s = time.monotonic() + min(_TIDY_EVERY_S, self._archive.config.cluster.lease_s / 3)
             self._tidy()
-        while len(self._running) < self._places and self._has_room() and part_rows.can_take(self._line):
+        while self._look() and len(self._running) < self._places and self._has_room():
             taken = self._take()
             if taken is None:
                 return
             self._start(taken)
 
+    def _look(self) -> bool:
+        """Whether there may be a part to take. New orders are passed on to our parts."""
+        seen = part_rows.look(self._line, {part.lease.harvest for part in self._running})
+        if seen.orders != self._orders:
+            self._orders = seen.orders
+            for part in self._running:
+                with suppress(OSError):  # it has ended
+                    part.news.send_bytes(b"order")
+        return seen.can_take
+
     def close(self) -> None:
         """Give all parts back."""
-        for process, _ in self._running:
-            if process.is_alive() and process.pid is not None:
-                os.kill(process.pid, signal.SIGTERM)
-        for process, _ in self._running:
-            process.join(_SHUTDOWN_WAIT_S)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        for part in self._running:
+            if part.process.is_alive() and part.process.pid is not None:
+                os.kill(part.process.pid, signal.SIGTERM)
+        for part in self._running:
+            part.process.join(_SHUTDOWN_WAIT_S)
+            if part.process.is_alive():
+                part.process.kill()
+                part.process.join()
+            part.news.close()
         self._running.clear()
         self._line.close()
         try:
@@ -147,11 +171,15 @@ class Harvester:
             part_rows.release(connection, lease, PartState.WAITING, reason=reason)
 
     def _start(self, lease: PartLease) -> None:
+        received, news = self._processes.Pipe(duplex=False)
         process = self._processes.Process(
-            target=_work, args=(self._archive.home, lease), name=f"part-{lease.harvest}-{lease.part}"
+            target=_work,
+            args=(self._archive.home, lease, received),
+            name=f"part-{lease.harvest}-{lease.part}",
         )
         process.start()
-        self._running.append((process, lease))
+        received.close()  # only its process reads it
+        self._running.append(_RunningPart(process=process, lease=lease, news=news))
 
     def _tidy(self) -> None:
         """Record that this harvester is alive, end harvests that nobody watches, remove leftovers."""
@@ -176,12 +204,12 @@ class Harvester:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _work(home: Path, lease: PartLease) -> None:
+def _work(home: Path, lease: PartLease, news: Connection) -> None:
     """Work on a part in a process of its own, which ends with its harvester."""
     die_with_the_parent()
     with Archive.open(home, agent="harvester") as archive:
         try:
-            part_run.run(archive, lease)
+            part_run.run(archive, lease, news)
         except PartLost as error:
             log.warning("a part was taken away", extra={"error": str(error)})
         except (WebdepotError, OSError) as error:

@@ -2,7 +2,7 @@
 
     harvests/ID/
       lock                     held while a process works on it
-      frontier/                every URL seen, and the queue
+      frontier/                every address seen, and the queue
       crawl.log, crawl.jsonl   one line per page
       orders.jsonl             orders given while it ran, or between two runs
       warc/                    containers; `.open` while written

@@ -43,7 +43,7 @@ def thumbnail(archive: Archive, harvest_id: str, name: str) -> bytes:
     )
     small = images.thumbnail_of(picture) if picture is not None else None
     if not small:
-        raise NotFound("This picture is no longer stored: only the latest ones are kept.")
+        raise NotFound("This screenshot is no longer stored: only the latest ones are kept.")
     return small
 
 

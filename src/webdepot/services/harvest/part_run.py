@@ -10,9 +10,11 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, closing, suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -48,11 +50,15 @@ from webdepot.services.progress import unwatched
 RECENT_LINES = 15
 
 
-def run(archive: Archive, lease: PartLease) -> None:
-    """Work on a part that this process has taken, and give it back. `PartLost` if it was taken away."""
+def run(archive: Archive, lease: PartLease, news: Connection) -> None:
+    """Work on a part that this process has taken, and give it back. `PartLost` if it was taken away.
+
+    `news` brings a message when the harvester has seen an order.
+    """
     harvest = harvests.get(archive, lease.harvest)
     with closing(DatabaseLink(archive.database, lease, lease_s=archive.config.cluster.lease_s)) as link:
         link.start()
+        threading.Thread(target=_hear, args=(news, link), name="part-news", daemon=True).start()
         try:
             _Part(archive, harvest, link).run()
         except PartLost:
@@ -63,6 +69,13 @@ def run(archive: Archive, lease: PartLease) -> None:
             with suppress(PartLost, WebdepotError, SQLAlchemyError), archive.database.leasing() as connection:
                 part_rows.release(connection, lease, PartState.WAITING, reason=reason)
             raise
+
+
+def _hear(news: Connection, link: DatabaseLink) -> None:
+    with suppress(EOFError, OSError):  # the harvester has ended
+        while True:
+            news.recv_bytes()
+            link.wake()
 
 
 def folder_of(archive: Archive, lease: PartLease) -> Path:

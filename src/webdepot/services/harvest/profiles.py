@@ -1,4 +1,4 @@
-"""Profiles of harvests, and why a URL is or is not harvested.
+"""Profiles of harvests, and why an address is or is not harvested.
 
 Profiles are in webdepot.toml and in HOME/profiles/*.toml; the portal writes the latter. `explain` applies the
 same rules as a crawl, in the same order, and shows the answer of each.
@@ -37,7 +37,7 @@ MOST_BYTES = profiles.MOST_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a URL is harvested or not."""
+    """Why an address is harvested or not."""
 
     url: Url
     verdict: Verdict
@@ -154,11 +154,11 @@ def explain(
     via: str = "",
     software_ids: Sequence[str] = (),
 ) -> Explanation:
-    """Which rule decides about a URL, and why. Nothing is fetched, but host names are looked up if a rule
-    needs that.
+    """Which rule decides about an address, and why. Nothing is fetched, but host names are looked up if a
+    rule needs that.
 
     The rules are those of the named profile, else of the target's last harvest, else of the configuration.
-    `path` has the hops by which the URL would be found (L link, E part of a page, R redirect, X guess,
+    `path` has the hops by which the address would be found (L link, E part of a page, R redirect, X guess,
     M sitemap); empty for a seed. `software_ids` name the software that the site is taken to run, besides
     what the target's last harvest recognised.
     """

@@ -1,6 +1,6 @@
 """Check of seeds before a site is nominated: each is requested once, politely, and the response is shown.
 
-robots.txt of its host is asked first, then the URL, then for an http URL the same with https. Private
+robots.txt of its host is asked first, then the address, then for an http address the same with https. Private
 addresses are refused as in a harvest. Nothing is kept, and everything has to be done within `LONGEST_S`.
 """
 

@@ -76,9 +76,9 @@ def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
         closing(live.Publisher(folder, archive.clock)) as publisher,
         _stopped_by_signals() as is_stopping,
     ):
-        found = _watch(archive, harvest, crawler.reporter(publisher, watch), is_stopping)
-    harvests.gather(archive, harvest, found)
-    return _result(found)
+        parts = _watch(archive, harvest, crawler.reporter(publisher, watch), is_stopping)
+    harvests.gather(archive, harvest, parts)
+    return _result(parts)
 
 
 def _watch(
@@ -108,16 +108,16 @@ def _watch(
         time.sleep(_LOOK_EVERY_S)
 
 
-def _result(found: Sequence[PartRow]) -> CrawlResult:
+def _result(parts: Sequence[PartRow]) -> CrawlResult:
     """The result of all parts; RemoteError if one failed."""
-    failed = next((part for part in found if part.state is PartState.ENDED and part.reason), None)
+    failed = next((part for part in parts if part.state is PartState.ENDED and part.reason), None)
     if failed is not None:
         raise RemoteError(
             f"The harvest was stopped because part {failed.part + 1} failed: {failed.reason} "
             "What was saved is not lost: resume the harvest.",
             retry=True,
         )
-    results = [result_from_json(part.result) for part in found if part.result]
+    results = [result_from_json(part.result) for part in parts if part.result]
     if not results:
         return CrawlResult(
             end=End.STOPPED,
@@ -129,7 +129,7 @@ def _result(found: Sequence[PartRow]) -> CrawlResult:
             elapsed_s=0.0,
         )
     merged = processes.merge(results, next((each.end for each in results if each.end in _LIMITS), None))
-    if found[0].is_stopping and merged.end is End.FINISHED:
+    if parts[0].is_stopping and merged.end is End.FINISHED:
         # Parts that nobody held when it was stopped have older results, or none.
         reason = together([stopped_reason(), left_waiting(merged.waiting)])
         return replace(merged, end=End.STOPPED, reason=reason, trouble=None)

@@ -307,8 +307,8 @@ class _Words:
 
 def _links_in(path: Path) -> Iterator[Link]:
     for source, timestamp, links in extract.links_in(path):
-        for target, words in links:
-            yield Link(target=target, source=source, timestamp=timestamp, words=words)
+        for target, text in links:
+            yield Link(target=target, source=source, timestamp=timestamp, words=text)
 
 
 def _open_or_discard(archive: Archive) -> None:

@@ -263,9 +263,9 @@ def _web_graph(archive: Archive, reader: Reader, collection: str, watch: Watch) 
             if not _is_open(archive, key, timestamp, reader):
                 continue
             source, moment = address_of_key(key), from_timestamp(timestamp)
-            for target_key, words in links:
+            for target_key, label in links:
                 target = address_of_key(target_key)
-                yield moment, source, _domain_of(source), target, _domain_of(target), words
+                yield moment, source, _domain_of(source), target, _domain_of(target), label
 
 
 def _domain_of(address: str) -> str:

@@ -99,9 +99,9 @@ def run(
         _check_paths(addresses)
     whole = _WholeWatch(listener.watch, sources.measure(addresses))
     job = _ImportJob(archive, collection, deposit and not in_place, in_place, listener, whole)
-    found = whole.count(sources.iter_sources(addresses))
-    for first in found:  # a harvest begins only if there is one more file
-        job.import_part(chain([first], found))
+    files = whole.count(sources.iter_sources(addresses))
+    for first in files:  # a harvest begins only if there is one more file
+        job.import_part(chain([first], files))
     return job.report
 
 
@@ -137,7 +137,7 @@ class _ImportJob:
         self._limits = IntakeLimits(files=depot.import_files, size_bytes=depot.import_bytes)
         self.report = ImportReport()
 
-    def import_part(self, found: Iterator[ImportSource | UnreadableSource]) -> None:
+    def import_part(self, files: Iterator[ImportSource | UnreadableSource]) -> None:
         """Import files into one harvest until it is full, and complete the earlier ones that were met."""
         with ExitStack() as work, early_identification.identifying(self._archive) as early:
 
@@ -150,7 +150,7 @@ class _ImportJob:
 
             intake = warc_files.take(
                 self._archive,
-                found,
+                files,
                 take_one,
                 collection=self._collection,
                 settings=self._settings,
@@ -243,10 +243,10 @@ class _WholeWatch:
         self._current_bytes = self._free_bytes = self._done_bytes = 0
 
     def count(
-        self, found: Iterator[ImportSource | UnreadableSource]
+        self, files: Iterator[ImportSource | UnreadableSource]
     ) -> Iterator[ImportSource | UnreadableSource]:
         """The same sources, counted."""
-        for source in found:
+        for source in files:
             self._met_files += bool(source.file_bytes) or isinstance(source, UnreadableSource)
             self._met_bytes += source.file_bytes
             self._current_bytes = source.file_bytes

@@ -101,12 +101,13 @@ def read(opened: Submission, listed: ListedObject | None = None) -> ReadObject:
     if mirror is not None:
         return _of_mirror(opened, mirror)
     of_mets = mets_objects.read(opened, payload)
-    found = (
+    description = (
         FoundDescription(levels=of_mets.levels)
         if of_mets is not None and of_mets.levels
         else _find_description(opened, payload)
     )
-    own = frozenset([found.path]) if found is not None and not found.is_content else frozenset()
+    is_beside = description is not None and not description.is_content
+    own = frozenset([description.path]) if description is not None and is_beside else frozenset()
     paths = of_mets.files if of_mets is not None else payload
     files = check_files(
         {name: path for name, path in paths.items() if path not in own} or paths,
@@ -114,11 +115,11 @@ def read(opened: Submission, listed: ListedObject | None = None) -> ReadObject:
     )
     if not files:
         raise RefusedObject("it contains no files besides those of an operating system")
-    levels = found.levels if found is not None else (_undescribed(opened, files),)
+    levels = description.levels if description is not None else (_undescribed(opened, files),)
     name, identifier = _name_of(opened), _identifier_of(opened)
     if of_mets is not None:
         name, identifier = of_mets.title or name, identifier or of_mets.identifier
-        if found is None:
+        if description is None:
             levels[-1].fields["title"] = name
     return ReadObject(
         delivered=deliver(levels, files, name=name, identifier=identifier),

@@ -152,10 +152,10 @@ def _check(
     """
     by_case = {name.lower(): name for name in payload}
     for name, file in sorted(listed.items()):
-        found = payload.get(name) or payload.get(by_case.get(name.lower(), ""))
+        path = payload.get(name) or payload.get(by_case.get(name.lower(), ""))
         is_schema = is_package and (file.use.lower().startswith("schema") or name.lower().endswith(".xsd"))
         severity = Severity.WARNING if is_schema else Severity.ERROR
-        for fact, message in _mismatches(name, file, found):
+        for fact, message in _mismatches(name, file, path):
             number = csip_rules.number_of(file.section, fact) if is_package else ""
             yield _wrong(f"{number}: {message}" if number else message, severity)
 

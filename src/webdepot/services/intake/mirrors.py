@@ -275,9 +275,9 @@ def _address_of(name: str) -> str:
         path, mark, query = windows[1], "?", windows[2]
     index = _INDEX.fullmatch(f"/{path}") if not mark else None
     inside = quote(index[1] if index else f"/{path}", safe=_SAFE)
-    asked = f"?{quote(query.removesuffix('.html'), safe=_SAFE + '?')}" if mark else ""
+    query = f"?{quote(query.removesuffix('.html'), safe=_SAFE + '?')}" if mark else ""
     is_port = port.isdigit() and 0 < int(port[:9]) < 65_536
-    return f"http://{host}{f':{port}' if is_port else ''}{inside}{asked}"
+    return f"http://{host}{f':{port}' if is_port else ''}{inside}{query}"
 
 
 def _start(stated: str, mirror: Mirror) -> str:

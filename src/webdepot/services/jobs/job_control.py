@@ -84,15 +84,15 @@ def list_past(
         return job_queue.past(connection, state, kind=kind, last=last, limit=limit)
 
 
-def running(found: Collection[QueuedJob]) -> list[str]:
+def running(jobs: Collection[QueuedJob]) -> list[str]:
     """The subjects of the open jobs among these."""
-    return sorted({job.subject for job in found if job.is_open})
+    return sorted({job.subject for job in jobs if job.is_open})
 
 
-def last_errors(found: Collection[QueuedJob]) -> dict[str, str]:
+def last_errors(jobs: Collection[QueuedJob]) -> dict[str, str]:
     """The subjects whose newest job among these failed, with the reason."""
     newest_of: dict[str, QueuedJob] = {}
-    for job in sorted(found, key=lambda each: each.id):
+    for job in sorted(jobs, key=lambda each: each.id):
         newest_of[job.subject] = job
     return {job.subject: job.reason for job in newest_of.values() if job.state is JobState.FAILED}
 

@@ -150,7 +150,7 @@ class Worker:
             with Archive.open(archive.home, clock=archive.clock, agent=job.by or archive.agent) as own:
                 self._run_in(own, task)
         except JobLost:
-            log.info("another worker has a job", extra={"job": job.id, "kind": job.kind})
+            log.info("another worker has taken over a job", extra={"job": job.id, "kind": job.kind})
         except Exception:  # the database is away, for example: the lease expires
             log.exception("a job could not be ended", extra={"job": job.id, "kind": job.kind})
         finally:

@@ -17,7 +17,7 @@ from webdepot.formats.registry import Flag, Registry, RegistryEntry, Risk, Softw
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.harvest.tables import harvests
-from webdepot.model import EVERYTHING, HarvestId
+from webdepot.model import EVERYTHING
 from webdepot.provenance import append, difference
 from webdepot.url import key as key_of
 
@@ -85,14 +85,6 @@ def collection(archive: Archive, name: str = EVERYTHING) -> CollectionFormats:
         mismatches=_mismatches(archive, name),
         unknown=_unknown(archive, name),
     )
-
-
-def of_harvest(archive: Archive, harvest: str) -> tuple[HarvestTable, list[FormatShare]]:
-    """The table of one harvest (files by result of identification), and its formats."""
-    with archive.database.reading() as connection:
-        return report.of_harvest(connection, HarvestId(harvest)), report.shares(
-            connection, [HarvestId(harvest)]
-        )
 
 
 def watch_list(archive: Archive, name: str = EVERYTHING) -> list[WatchedFormat]:

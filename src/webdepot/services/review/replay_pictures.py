@@ -1,4 +1,4 @@
-"""Pictures of the replay of a harvest, to compare with the screenshots that were taken while harvesting.
+"""Screenshots of the replay of a harvest, to compare with the screenshots that were taken while harvesting.
 
 The browser opens each page that has a screenshot, and every request of the page is answered from the captures
 of the harvest; it reaches nothing else. What is missing in the archive is missing in the picture. The
@@ -30,18 +30,20 @@ log = logging.getLogger(__name__)
 
 
 def take_after_check(archive: Archive, harvest: Harvest) -> None:
-    """Take the pictures if a browser is installed. Never fails: a harvest can be reviewed without them."""
+    """Take the screenshots if a browser is installed. Never fails: a harvest can be reviewed without them."""
     if not picture_maker.find_browser(archive):
         return
     try:
         take(archive, harvest)
     except (WebdepotError, OSError) as error:
-        log.warning("no pictures of the replay", extra={"harvest": harvest.id, "error": str(error)})
+        log.warning(
+            "screenshots of the replay could not be taken", extra={"harvest": harvest.id, "error": str(error)}
+        )
 
 
 def take(archive: Archive, harvest: Harvest) -> int:
-    """Take a picture of the replay of each page that has a screenshot, at most `MOST_PICTURES`; earlier ones
-    are replaced. Returns how many were taken. ConfigError if there is no browser.
+    """Take a screenshot of the replay of each page that has a screenshot, at most `MOST_PICTURES`; earlier
+    ones are replaced. Returns how many were taken. ConfigError if there is no browser.
     """
     with archive.database.reading() as connection:
         pages = [each.url for each in screenshots.of_harvest(connection, harvest.id, MOST_PICTURES)]
@@ -57,24 +59,24 @@ def take(archive: Archive, harvest: Harvest) -> int:
 
 
 def list_names(archive: Archive, harvest: Harvest) -> frozenset[str]:
-    """Names of the pictures that there are (`name_of`)."""
+    """Names of the screenshots that there are (`name_of`)."""
     folder = _folder_of(archive, harvest)
     return frozenset(path.stem for path in folder.iterdir()) if folder.is_dir() else frozenset()
 
 
 def name_of(url: str) -> str:
-    """The name of the picture of a page."""
+    """The name of the screenshot of a page."""
     return sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def read(archive: Archive, number: str, name: str) -> tuple[str, bytes]:
-    """Media type and bytes of a picture of the replay of a harvest; NotFound."""
+    """Media type and bytes of a screenshot of the replay of a harvest; NotFound."""
     folder = _folder_of(archive, harvests.get(archive, number))
     for mime, suffix in _SUFFIXES.items():
         path = folder / f"{name}{suffix}"
         if name.isalnum() and path.is_file():
             return mime, path.read_bytes()
-    raise NotFound("This picture does not exist.")
+    raise NotFound("This screenshot does not exist.")
 
 
 def _name_of(url: str, mime: str) -> str:

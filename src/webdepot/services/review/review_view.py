@@ -1,12 +1,14 @@
-"""What the review page of a harvest shows: its pages with pictures and ratings, and its findings, one line
+"""What the review page of a harvest shows: its pages with screenshots and ratings, and its findings, one line
 for each kind.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from webdepot.archive import Archive
-from webdepot.model import Finding, Harvest
+from webdepot.container import locations
+from webdepot.model import Finding, Harvest, HarvestKind
 from webdepot.quality import finding_rows, page_ratings
 from webdepot.quality.page_ratings import PageRating, Rating
 from webdepot.quality.screenshots import Screenshot
@@ -16,6 +18,8 @@ from webdepot.services.review.reviews import GROUPS, ReviewDossier
 SHOWN_OF_A_KIND = 10
 """Findings of one kind that the page shows before somebody asks for all."""
 MOST_SEEDS = 20
+_MOST_EXAMINED = 5000
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 OTHER = "other"
 _COMPARISON = "quality.since-before"
 """Not a line: its figures are those of `ReviewDossier.compared`."""
@@ -43,8 +47,10 @@ class ReviewedPage:
     now: Screenshot | None
     """Taken while harvesting."""
     replayed: str
-    """Name of the picture of its replay; empty if there is none."""
+    """Name of the screenshot of its replay; empty if there is none."""
     rating: PageRating | None
+    captured_at: str = ""
+    """Timestamp of its capture in an import; empty means that of the harvest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +124,7 @@ def _pages(archive: Archive, dossier: ReviewDossier, rated: Sequence[PageRating]
     standing = {each.url: each for each in rated}
     replayed = replay_pictures.list_names(archive, dossier.harvest) if shots else frozenset()
     seeds = [url for url in dossier.harvest.seeds[:MOST_SEEDS] if url.startswith(("http://", "https://"))]
+    imported = _imported_pages(archive, dossier.harvest)
     return [
         ReviewedPage(
             url=url,
@@ -125,6 +132,24 @@ def _pages(archive: Archive, dossier: ReviewDossier, rated: Sequence[PageRating]
             now=shots[url][1] if url in shots else None,
             replayed=name if (name := replay_pictures.name_of(url)) in replayed else "",
             rating=standing.get(url),
+            captured_at=imported.get(url, ""),
         )
-        for url in dict.fromkeys((*seeds, *shots, *standing))
+        for url in dict.fromkeys((*seeds, *imported, *shots, *standing))
     ]
+
+
+def _imported_pages(archive: Archive, harvest: Harvest) -> dict[str, str]:
+    """Pages of an import, which has no seeds, each with the timestamp of a capture: those with the shortest
+    addresses, which are start pages.
+    """
+    if harvest.kind is not HarvestKind.IMPORT:
+        return {}
+    with archive.database.reading() as connection:
+        containers = locations.of_harvest(connection, harvest.id)
+    captures = (capture for each in containers for _, capture in archive.captures.of_container(each.name))
+    pages = {
+        capture.url: capture.timestamp
+        for capture in islice(captures, _MOST_EXAMINED)
+        if capture.status == 200 and capture.mime in _PAGES
+    }
+    return {url: pages[url] for url in sorted(pages, key=lambda url: (len(url), url))[:MOST_SEEDS]}

@@ -68,7 +68,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
             "size-differs",
             "duration-differs",
         ),
-        *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "digest-differs"),
+        *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "browser-stopped"),
+        "digest-differs",
         *(
             "path-repeats",
             "path-long",

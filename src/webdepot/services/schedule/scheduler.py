@@ -187,7 +187,7 @@ class Scheduler:
             try:
                 chore(self._archive)
             except WebdepotError as error:
-                log.warning("a chore failed", extra={"chore": name, "error": str(error)})
+                log.warning("an hourly task failed", extra={"chore": name, "error": str(error)})
 
 
 def create_turns(archive: Archive) -> list[Turn]:

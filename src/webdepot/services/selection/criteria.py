@@ -61,16 +61,16 @@ def criteria_result(archive: Archive, target: TargetId) -> CriteriaResult:
 
 
 def _criteria_result(connection: Connection, archive: Archive, target: TargetId) -> CriteriaResult:
-    asked, answers = criteria.every(connection), criteria.given_for(connection, target)
+    questions, answers = criteria.every(connection), criteria.given_for(connection, target)
     needed = archive.config.selection.points_needed
     given = {judgement.criterion: judgement for judgement in answers}
     points = sum(
         criterion.weight * given[criterion.code].value
-        for criterion in asked
+        for criterion in questions
         if not criterion.required and criterion.code in given
     )
-    verdict = criteria.judge(answers, asked, points_needed=needed)
-    return CriteriaResult(asked=asked, given=given, verdict=verdict, points=points, points_needed=needed)
+    verdict = criteria.judge(answers, questions, points_needed=needed)
+    return CriteriaResult(asked=questions, given=given, verdict=verdict, points=points, points_needed=needed)
 
 
 def answer(

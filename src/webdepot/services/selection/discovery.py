@@ -67,7 +67,7 @@ def read_vhosts(
     allow_private: bool = False,
     watch: Watch = unwatched,
 ) -> tuple[list[KnownHost], tuple[Finding, ...]]:
-    """Add the hosts in these web server configurations (case 4); each is examined like any other."""
+    """Add the hosts in these web server configurations (sector 4); each is examined like any other."""
     configuration = vhosts.read(paths)
     if not configuration.hosts:
         return [], configuration.findings
@@ -161,7 +161,7 @@ def store_survey(
     *,
     by: str,
 ) -> tuple[Organisation, list[KnownHost]]:
-    """Store what a survey found: the profile, and verdicts with their case and the hosts that link there.
+    """Store what a survey found: the profile, and verdicts with their sector and the hosts that link there.
     Returns the organisation with all its known hosts.
     """
     now = archive.clock()
@@ -190,7 +190,7 @@ async def _examine(
     watch: Watch,
 ) -> tuple[KnownHost, ...]:
     """Judge only these hosts, without following links, and store the verdicts. A host known from a survey
-    keeps its case and the hosts that link to it.
+    keeps its sector and the hosts that link to it.
     """
     known = {host.host: host for host in organisations_service.hosts_of(archive, organisation)}
     rows: list[tuple[HostJudgement, int, Sequence[str]]] = []
@@ -215,7 +215,7 @@ async def _examine(
 
 
 def _case(judged: HostJudgement) -> int:
-    """The case of a host to which no link is known (see `host_discovery`); 0 if its place is not known."""
+    """The sector of a host to which no link is known (see `host_discovery`); 0 if its place is not known."""
     if not judged.is_resolved:
         return 0
     return 4 if judged.is_inside else 5

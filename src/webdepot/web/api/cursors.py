@@ -25,12 +25,12 @@ Row = TypeVar("Row")
 PAGING = (
     InputField(
         name="limit",
-        words=f"Rows on a page. Default: {ROWS}.",
+        meaning=f"Rows on a page. Default: {ROWS}.",
         kind=FieldKind.WHOLE,
         least=1,
         highest=MOST_ROWS,
     ),
-    InputField(name="cursor", words="The `next_cursor` of the previous page, unchanged.", longest=500),
+    InputField(name="cursor", meaning="The `next_cursor` of the previous page, unchanged.", longest=500),
 )
 """The parameters of every list."""
 

@@ -42,7 +42,7 @@ class FieldKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputField:
     name: str
-    words: str
+    meaning: str
     """What it means, for the description of the API."""
     kind: FieldKind = FieldKind.TEXT
     choices: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def describe_body(fields: Sequence[InputField]) -> dict[str, Any]:
     required = [field.name for field in fields if field.required]
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {field.name: {**field.schema(), "description": field.words} for field in fields},
+        "properties": {field.name: {**field.schema(), "description": field.meaning} for field in fields},
         "additionalProperties": False,
         **({"required": required} if required else {}),
     }
@@ -227,6 +227,6 @@ def describe_body(fields: Sequence[InputField]) -> dict[str, Any]:
 def describe_query(fields: Sequence[InputField]) -> list[dict[str, Any]]:
     """Parameters of a query in OpenAPI."""
     return [
-        {**parameter(field.name, field.words, required=field.required), "schema": field.schema()}
+        {**parameter(field.name, field.meaning, required=field.required), "schema": field.schema()}
         for field in fields
     ]

@@ -1,6 +1,6 @@
 """OAI-PMH at `/oai`.
 
-Answers are XML with a style sheet for people. They are made when it is the sender's turn
+Answers are XML with a style sheet for people. They are written when it is the turn of the client's network
 (`heavy_work.py`). The configuration limits how many are made or wait at the same time; further requests get
 503 with Retry-After, which harvesters understand.
 """

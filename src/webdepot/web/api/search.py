@@ -212,7 +212,7 @@ def _number(request: Request, name: str, default: int, highest: int) -> int:
 def describe_api(_: Site) -> dict[str, Any]:
     """These interfaces for `web/api/openapi.py`."""
     common, paging = _query_parameters(), _paging_parameters()
-    words = {
+    terms = {
         **parameter("w", "A query; repeat it to compare several."),
         "schema": {"type": "array", "items": {"type": "string"}},
     }
@@ -226,7 +226,7 @@ def describe_api(_: Site) -> dict[str, Any]:
         "/api/suggest": _operation(
             "Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"
         ),
-        "/api/trend": _operation("Captures that contain a term, by year", [words, common[1]], _TREND),
+        "/api/trend": _operation("Captures that contain a term, by year", [terms, common[1]], _TREND),
         "/search.atom": _operation("The newest results as a feed", common, _TEXT, "application/atom+xml"),
         "/search/export": _operation(
             "All results, streamed", [*common, form], _TEXT, "application/octet-stream"

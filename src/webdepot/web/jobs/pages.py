@@ -38,8 +38,8 @@ def show_list(request: Request) -> Response:
 
 
 def _page(request: Request, *, wrong: str = "", status: int = 200) -> Response:
-    asked = request.query_params.get("state", "")
-    state = JobState(asked) if asked in set(JobState) else None
+    wanted = request.query_params.get("state", "")
+    state = JobState(wanted) if wanted in set(JobState) else None
     listing = job_control.list_page(site_of(request).archive, state, page=page_number(request))
     return render(
         request,

@@ -1,5 +1,5 @@
-"""Long work that a page starts: a job in the database, which a worker of any machine runs. By default the
-portal has a worker itself.
+"""Long-running work that a page starts: a job in the database, which a worker of any machine runs. By default
+the portal has a worker itself.
 """
 
 import threading
@@ -78,8 +78,8 @@ def start_job(
     needs: str = "",
     note: Callable[[Connection], None] = job_control.note_nothing,
 ) -> QueuedJob:
-    """Start long work for the person who is signed in. If there is an open job of this kind for this subject,
-    that one; `note` is called in the transaction that adds a new one.
+    """Start long-running work for the person who is signed in. If there is an open job of this kind for this
+    subject, that one; `note` is called in the transaction that adds a new one.
     """
     archive = site_of(request).archive
     job = job_control.add(archive, kind, subject, arguments, by=name_of(request), needs=needs, note=note)

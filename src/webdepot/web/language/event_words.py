@@ -25,6 +25,7 @@ from webdepot.selection.scheduled_harvests import TurnState
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Origin, Strategy
 from webdepot.services.permission.complaints import Area, Audience
+from webdepot.url import address_of_key
 from webdepot.web.language import wording
 from webdepot.web.language.language import Language, name_of
 
@@ -129,6 +130,8 @@ def _text(language: Language, kind: str, field: str, value: str) -> str:
         return language.day(date.fromisoformat(value))
     if field in _LANGUAGES:
         return name_of(value, language)
+    if (kind, field) == ("access rule", "prefix") and not value.startswith("urn:"):
+        return address_of_key(value) if ")" in value else f"*.{address_of_key(f'{value})')}"
     if field in _CODES:
         code = language.texts.get(f"finding_codes.{value.removeprefix('depot.')}")
         return code or wording.of_field(language, value)

@@ -53,7 +53,7 @@ _KEPT_AS_SENTENCES = (
     *(f"quality.reasons.{name}" for name in _QUALITY),
     *(f"reasons.{name}" for name in _ENDINGS),
 )
-"""Sentences that older homes have stored without a key. Their placeholders hold only numbers, so that text
+"""Sentences that older archives have stored without a key. Their placeholders hold only numbers, so that text
 typed by a person is not taken for one of them.
 """
 _EARLIER_SENTENCES = {
@@ -69,7 +69,7 @@ _EARLIER_SENTENCES = {
     "quality.reasons.differs": "It differs much from the last harvests.",
     "quality.reasons.truncated": "{count} answers are not whole, more than {limit} of {documents} documents.",
 }
-"""Earlier English wording of the sentences above, as older homes have it."""
+"""Earlier English wording of the sentences above, as older archives have it."""
 _ABOUT_THE_NETWORK = frozenset({"seed_unreachable", "seed_robots"})
 _ROBOTS_FAILED = "robots.txt could not be fetched: "
 _ENUMERATIONS = {
@@ -131,18 +131,18 @@ def of_scope_rule(language: Language, rule: str) -> str:
     return language.texts.get(f"scope_rules.{rule.replace(' ', '_')}", rule)
 
 
-def of_said(language: Language, area: str, words: str) -> str:
+def of_said(language: Language, area: str, text: str) -> str:
     """The translation of an English sentence of the program that is stored, or computed in English: evidence,
     reasons of the scope, notes of the registry, messages of events. `area` names its texts (`said.AREA`).
     Other text, such as what people wrote, is returned unchanged.
     """
-    if language.code == DEFAULT or not words:
-        return words
-    sentence = _find_sentence(area, words)
+    if language.code == DEFAULT or not text:
+        return text
+    sentence = _find_sentence(area, text)
     if sentence is None:
-        return words
+        return text
     key, values = sentence
-    return language.texts[key].format(**{name: _number(language, text) for name, text in values.items()})
+    return language.texts[key].format(**{name: _number(language, value) for name, value in values.items()})
 
 
 def of_field(language: Language, name: str) -> str:
@@ -179,11 +179,11 @@ def _reason(language: Language, reason: Reason) -> str:
         return str(reason)
 
 
-def of_failure(language: Language, words: str) -> str:
+def of_failure(language: Language, text: str) -> str:
     """Why a server could not be reached, in words of libcurl or the crawler; rare ones stay English."""
-    before, _, detail = words.partition(_ROBOTS_FAILED)
+    before, _, detail = text.partition(_ROBOTS_FAILED)
     if before or not detail:
-        return of_said(language, "network", words)
+        return of_said(language, "network", text)
     return language.texts["said.network.robots"].format(detail=of_failure(language, detail))
 
 
@@ -213,10 +213,10 @@ def _member(language: Language, one_of: str, name: str, otherwise: str) -> str:
     return language.texts.get(f"{_ENUMERATIONS.get(one_of, '')}{name.lower()}", otherwise)
 
 
-def _said(language: Language, key: str, words: str) -> str:
+def _said(language: Language, key: str, text: str) -> str:
     if key not in load("en").texts:
         return ""
-    facts = _finding_pattern(load("en").texts[key]).find_groups(words)
+    facts = _finding_pattern(load("en").texts[key]).find_groups(text)
     return _filled(language, key, facts) if facts is not None else ""
 
 
@@ -228,10 +228,10 @@ def _said_by_facts(language: Language, key: str, facts: Mapping[str, Any]) -> st
 
 
 @lru_cache(maxsize=4096)
-def _find_sentence(area: str, words: str) -> tuple[str, dict[str, str]] | None:
+def _find_sentence(area: str, text: str) -> tuple[str, dict[str, str]] | None:
     """The key of the sentence that matches the text, and the values of its placeholders."""
     for key, pattern in _sentences_about(area):
-        values = pattern.find_groups(words)
+        values = pattern.find_groups(text)
         if values is not None:
             return key, values
     return None

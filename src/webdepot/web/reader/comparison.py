@@ -1,4 +1,4 @@
-"""Two versions of a page compared: text, links and pictures, side by side, and with a slider between two
+"""Two versions of a page compared: text, links and images, side by side, and with a slider between two
 screenshots.
 """
 
@@ -62,7 +62,7 @@ def compare(request: Request) -> Response:
 
 
 def send_picture(request: Request) -> Response:
-    """The screenshot of a version, never interpreted as anything but a picture."""
+    """The screenshot of a version, never interpreted as anything but an image."""
     archive, place = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(place.timestamp, archive.clock())
     reader = reader_of(request, place)

@@ -131,8 +131,8 @@ def _harvest(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
         yield SheetRow(say("evidence.urn"), harvest.urn, True)
     for name, value in facts.container.about if facts.container else ():
         label = spoken.texts.get(f"evidence.info_{name.lower().replace('-', '_')}", name)
-        words = _value(spoken, name.lower(), value)
-        yield SheetRow(label, _cut(words), words == value)
+        shown = _value(spoken, name.lower(), value)
+        yield SheetRow(label, _cut(shown), shown == value)
 
 
 def _value(spoken: Language, name: str, value: str) -> str:
@@ -142,8 +142,8 @@ def _value(spoken: Language, name: str, value: str) -> str:
     known, colon, reason = value.partition(": ")
     for text, rest in ((value, ""), (known, colon + reason)):
         key = f"evidence.values.{name}_{re.sub(r'[^a-z]+', '_', text.lower()).strip('_')}"
-        if words := spoken.texts.get(key):
-            return words + rest
+        if translated := spoken.texts.get(key):
+            return translated + rest
     return value
 
 
@@ -165,8 +165,12 @@ def _custody(facts: CaptureEvidence, spoken: Language) -> Iterator[SheetRow]:
     else:
         yield SheetRow(say("evidence.package"), say("evidence.no_package"))
     for event in facts.events:
-        words = [say(f"evidence.act_{event.action}"), event.place, say(f"status.outcome_{event.outcome}")]
-        yield SheetRow(exact(spoken, event.at), " · ".join(filter(None, words)))
+        facts_of_event = [
+            say(f"evidence.act_{event.action}"),
+            event.place,
+            say(f"status.outcome_{event.outcome}"),
+        ]
+        yield SheetRow(exact(spoken, event.at), " · ".join(filter(None, facts_of_event)))
 
 
 def _bytes(spoken: Language, size_bytes: int) -> str:

@@ -1,8 +1,8 @@
-"""Search for pictures.
+"""Search for images.
 
-/search/images     pictures by the text that describes them, with thumbnails from the replay origin
+/search/images     images by the text that describes them, with thumbnails from the replay origin
 /api/images        the same for machines
-/-/thumbnail/...   on the replay origin: the thumbnail of an archived picture; the portal's origin never
+/-/thumbnail/...   on the replay origin: the thumbnail of an archived image; the portal's origin never
                    serves archived content
 """
 
@@ -81,7 +81,7 @@ def as_json(request: Request) -> Response:
 
 
 def send_thumbnail(request: Request) -> Response:
-    """The thumbnail of a picture that this reader may see."""
+    """The thumbnail of an image that this reader may see."""
     place = address.address_of(request, below="/-/thumbnail")
     if place is None:
         raise HTTPException(404)

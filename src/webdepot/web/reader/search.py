@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports.search import Facet, SearchSort
+from webdepot.ports.search import Facet, Hit, SearchSort
 from webdepot.services.access import collections, lookup
 from webdepot.services.access import search as search_service
 from webdepot.services.access.browse import page_pictures, search_groups
@@ -162,6 +162,7 @@ def search(request: Request) -> Response:
         collections=collections.names(site_of(request).archive),
         sort=query.sort.value,
         page=page,
+        then=_page_then(request, query),
         groups=groups,
         pictures=_pictures(request, query, page, groups),
         picture_path=picture_path,
@@ -189,6 +190,25 @@ def _search(request: Request, query: SearchQuery) -> SearchPage:
         fold=not query.similar,
         relax=True,
     )
+
+
+def _page_then(request: Request, query: SearchQuery) -> Hit | None:
+    """The best page for a query such as `opening hours 2009` without its year. Its version of that year may
+    answer the question in other words, and then no search of that year finds it.
+    """
+    if query.year_meant is None or query.number > 1:
+        return None
+    try:
+        found = search_service.search(
+            site_of(request).archive,
+            query.year_meant[0],
+            reader=reader_of(request),
+            collection=query.collection,
+            limit=1,
+        )
+    except (InputError, RemoteError):
+        return None  # the whole query was answered, or says what is wrong
+    return next(iter(found.hits), None)
 
 
 def _groups(request: Request, query: SearchQuery, page: SearchPage) -> SiteGroups:
@@ -266,15 +286,15 @@ def why(request: Request) -> Response:
 
 def trend(request: Request) -> Response:
     query = read_query(request)
-    words = [
+    terms = [
         word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word
     ]
-    words = words or [word for word in query.words.split(",") if word.strip()]
+    terms = terms or [word for word in query.words.split(",") if word.strip()]
     trend, wrong = None, ""
-    if words:
+    if terms:
         try:
             trend = search_service.trend(
-                site_of(request).archive, words, reader=reader_of(request), collection=query.collection
+                site_of(request).archive, terms, reader=reader_of(request), collection=query.collection
             )
         except InputError as error:
             wrong = explain(request, error)
@@ -285,14 +305,14 @@ def trend(request: Request) -> Response:
             for year, count in trend.volume.items()
         ]
         return csv_file(
-            _file_name("trend", " ".join(words), site_of(request).archive.clock()), written([head, *rows])
+            _file_name("trend", " ".join(terms), site_of(request).archive.clock()), written([head, *rows])
         )
     return render(
         request,
         "trend.html",
         status=400 if wrong else 200,
         wrong=wrong,
-        words=words,
+        words=terms,
         found=trend,
         asked=query,
         collection=query.collection,
@@ -302,7 +322,7 @@ def trend(request: Request) -> Response:
         )
         if trend
         else None,
-        as_csv=f"/search/trend?{urlencode([*(('w', word) for word in words), ('format', 'csv')])}",
+        as_csv=f"/search/trend?{urlencode([*(('w', word) for word in terms), ('format', 'csv')])}",
         most=search_service.MOST_TREND_WORDS,
     )
 
@@ -332,8 +352,8 @@ def export(request: Request) -> Response:
 
 def _file_name(kind: str, text: str, now: datetime) -> str:
     """The name of a downloaded file: what was searched for, and the day."""
-    words = re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")[:60].strip("-")
-    return "-".join(filter(None, (kind, words, f"{now:%Y-%m-%d}")))
+    searched = re.sub(r"[^a-z0-9]+", "-", fold(text)).strip("-")[:60].strip("-")
+    return "-".join(filter(None, (kind, searched, f"{now:%Y-%m-%d}")))
 
 
 def read_query(request: Request) -> SearchQuery:

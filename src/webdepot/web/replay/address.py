@@ -1,7 +1,7 @@
 """Addresses of archived pages as web archives write them, read from the raw bytes of a request:
 
     /{collection}/{timestamp}{modifier}/{url}      one version; modifiers: id_ (raw), sw_ (for the worker),
-                                                   mp_ (rewritten), none (framed)
+                                                   mp_ (rewritten), ns_ (without scripts), none (framed)
     /{collection}/*/{url}, /{collection}/2019*/{url}   all versions, those of a year
     /{collection}/{url}                            the latest; with Accept-Datetime a TimeGate (RFC 7089)
     /{collection}/timegate/{url}                   the same, always a TimeGate

@@ -61,11 +61,13 @@ _VIEWER_POLICY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarePage:
-    """A page that was archived without the query of the address that was asked for."""
+    """A page that was archived without the query, or without some parameters, of the address that was asked
+    for.
+    """
 
     capture: Capture
     fragment: str
-    """Makes `archived_page.js` give the query to the scripts of the page."""
+    """Makes `archived_page.js` give the query to the scripts of the page; empty if it has parameters."""
 
 
 def answer(request: Request) -> Response:
@@ -409,9 +411,11 @@ def not_there(request: Request, asked: ReplayAddress, error: WebdepotError) -> R
 
 
 def find_bare(request: Request, asked: ReplayAddress) -> BarePage | None:
-    """What to offer when an address was not archived with this query."""
+    """What to offer when an address was not archived with this query. Only a page without any query reads it
+    with a script.
+    """
     archive = site_of(request).archive
-    capture = lookup.find_without_query(
+    capture = lookup.find_shorter(
         archive,
         asked.url,
         address.nearest_stamp(asked.timestamp, archive.clock()),
@@ -419,4 +423,7 @@ def find_bare(request: Request, asked: ReplayAddress) -> BarePage | None:
         reader=reader_of(request, asked),
     )
     query = asked.url.partition("?")[2]
-    return BarePage(capture=capture, fragment=f"webdepot-query={quote(query, safe='')}") if capture else None
+    if capture is None:
+        return None
+    fragment = "" if "?" in capture.url else f"#webdepot-query={quote(query, safe='')}"
+    return BarePage(capture=capture, fragment=fragment)

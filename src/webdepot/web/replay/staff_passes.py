@@ -14,8 +14,8 @@ them. So the portal, where staff are signed in, gives them a pass when they open
              sign  32 hex digits, of the rest
 
 A pass is valid for an hour and for reading only. It opens the page (all its versions) and its parts: what
-the browser embeds as picture, style, script, font or medium, and what its scripts ask of its own host. Other
-pages need passes of their own, even if a script of this page asks for them. It is signed with a key of
+the browser embeds as image, style sheet, script, font or media, and what its scripts ask of its own host.
+Other pages need passes of their own, even if a script of this page asks for them. It is signed with a key of
 the day that all portals share.
 """
 

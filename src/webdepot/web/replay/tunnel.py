@@ -52,6 +52,7 @@ class TunnelHttp(BoundedHttp):
             return
         self.transport.pause_reading()
         self.transport.write(_ESTABLISHED)
+        self.writes.flush()
         self._tunnel = self.loop.create_task(self._speak_tls(target[1].lower().rstrip(".")))
 
     async def _speak_tls(self, host: str) -> None:
@@ -64,7 +65,7 @@ class TunnelHttp(BoundedHttp):
         try:
             context = await asyncio.to_thread(self.authority.context_for, host)
             transport = await self.loop.start_tls(
-                self.transport,
+                self.writes.unjoined,
                 inside,
                 context,
                 server_side=True,

@@ -1,4 +1,4 @@
-"""The diagram of an organisation's domains: the root in the middle, the five cases as sectors, certain
+"""The diagram of an organisation's domains: the root in the middle, the five sectors around it, certain
 domains near the middle.
 
 It consists of values for an SVG template. The hosts of one domain are one dot, whose size grows with their
@@ -17,7 +17,7 @@ MOST_DOTS = 160
 MOST_NAMED = 70
 _EDGE = 20.0
 _SECTORS = {1: (-150.0, -30.0), 2: (-20.0, 75.0), 3: (85.0, 125.0), 4: (135.0, 170.0), 5: (175.0, 205.0)}
-"""Degrees, clockwise from the right; a sector is wider the more frequent its case is."""
+"""Degrees, clockwise from the right; a sector is wider the more domains it usually has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

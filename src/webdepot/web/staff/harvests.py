@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode
@@ -15,12 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from webdepot.accounts.roles import CURATORS
+from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest.harvest_rows import HarvestFilter
 from webdepot.harvest.order_file import OrderVerb
 from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests, live_pictures
+from webdepot.services.harvest.control import WatchedHarvest
 from webdepot.services.jobs import job_control, kinds
 from webdepot.services.review import ratings
 from webdepot.services.schedule import plans
@@ -65,6 +68,7 @@ class HarvestCommand(StrEnum):
     REJECT = "reject"
 
 
+_STOPS_WITHIN = timedelta(minutes=2)
 _FINAL = {
     HarvestCommand.ABORT: "abort",
     HarvestCommand.REMOVE: "remove",
@@ -178,7 +182,7 @@ async def order(request: Request) -> Response:
 
 
 def send_picture(request: Request) -> Response:
-    """One of the last screenshots of a running harvest, as a new and small picture."""
+    """One of the last screenshots of a running harvest, as a new and small image."""
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     data = live_pictures.thumbnail(archive, harvest, request.path_params["picture"])
     headers = {
@@ -223,7 +227,9 @@ def _values(request: Request) -> dict[str, Any]:
     numbers = watched.live
     pace = charts.of_pace(numbers.pace, numbers.elapsed_s, language_of(request)) if numbers else None
     waits = not watched.is_running and plans.find_waiting(archive, watched.harvest) is not None
-    is_ending = not watched.is_running and not waits and plans.is_ending(archive, watched.harvest)
+    is_ending = _is_stopping(archive, watched) or (
+        not watched.is_running and not waits and plans.is_ending(archive, watched.harvest)
+    )
     return {
         "watched": watched,
         "recent": recent,
@@ -240,6 +246,16 @@ def _values(request: Request) -> dict[str, Any]:
         "typed": {},
         "error": error_of(request, job_control.find(archive, kinds.END_HARVEST, watched.harvest.id)),
     }
+
+
+def _is_stopping(archive: Archive, watched: WatchedHarvest) -> bool:
+    """Whether the harvest still runs, but has been ordered to stop a moment ago."""
+    last = watched.orders[-1] if watched.is_running and watched.orders else None
+    return (
+        last is not None
+        and last.verb in (OrderVerb.STOP, OrderVerb.ABORT)
+        and archive.clock() - last.at < _STOPS_WITHIN
+    )
 
 
 def _order(request: Request, form: Mapping[str, str]) -> Response:
@@ -292,7 +308,7 @@ def obey(
     match command:
         case HarvestCommand.ABORT if not control.watch(archive, harvest).is_running:
             control.give_up(archive, harvest, by=by, reason=reason)
-            # Check, deposit and index what it has fetched.
+            # What it has fetched is still checked, deposited and indexed.
             start_job(request, kinds.END_HARVEST, harvest, needs=f"harvests/{harvest}")
         case HarvestCommand.RESUME if not control.watch(archive, harvest).is_running:
             plans.continue_harvest(archive, harvest, by=by)

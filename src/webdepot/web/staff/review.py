@@ -92,7 +92,7 @@ def patch(request: Request) -> Response:
 
 
 def take_pictures(request: Request) -> Response:
-    """Take pictures of the replay again, for example after a patch."""
+    """Take screenshots of the replay again, for example after a patch."""
     return _start(request, kinds.PICTURES)
 
 
@@ -241,7 +241,7 @@ def _annotate(request: Request, form: Mapping[str, str]) -> Response:
 
 
 def _start(request: Request, kind: str, arguments: Mapping[str, Any] | None = None) -> Response:
-    """Start long work on a harvest. The page waits a few seconds to show its result."""
+    """Start long-running work on a harvest. The page waits a few seconds to show its result."""
     harvest = harvests.get(site_of(request).archive, request.path_params["harvest"]).id
     try:
         is_done = run_job(request, kind, arguments)
@@ -251,8 +251,8 @@ def _start(request: Request, kind: str, arguments: Mapping[str, Any] | None = No
 
 
 def run_job(request: Request, kind: str, arguments: Mapping[str, Any] | None = None) -> bool:
-    """Start long work on the harvest of a request. Returns after at most `WAIT_S` seconds whether it is done;
-    raises its error if it has failed by then.
+    """Start long-running work on the harvest of a request. Returns after at most `WAIT_S` seconds whether it
+    is done; raises its error if it has failed by then.
     """
     archive = site_of(request).archive
     harvest = harvests.get(archive, request.path_params["harvest"]).id
@@ -264,13 +264,13 @@ def run_job(request: Request, kind: str, arguments: Mapping[str, Any] | None = N
 
 
 def send_picture(request: Request) -> Response:
-    """A screenshot, never interpreted as anything but a picture."""
+    """A screenshot, never interpreted as anything but an image."""
     number = find_number(request.path_params["number"]) or 0
     return _picture(*reviews.read_screenshot(site_of(request).archive, number))
 
 
 def send_replay_picture(request: Request) -> Response:
-    """A picture of the replay of a page."""
+    """A screenshot of the replay of a page."""
     name, _, _ = request.path_params["name"].partition(".")
     return _picture(*replay_pictures.read(site_of(request).archive, request.path_params["harvest"], name))
 

@@ -25,8 +25,6 @@ from webdepot.web.forms import SHORT_FORM, find_number, page_number, read_form
 from webdepot.web.problems import explain
 from webdepot.web.site import may, name_of, render, site_of
 
-_OPEN = (TurnState.RUNNING, TurnState.WAITING, TurnState.FAILED, TurnState.REFUSED)
-
 
 def show_calendar(request: Request) -> Response:
     """A month; with a day, the plans that have a date on it."""

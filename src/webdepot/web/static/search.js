@@ -1,5 +1,14 @@
-// Suggestions while typing; and narrowing the histogram by dragging or with the keyboard. Without it links and fields do the same.
+// A chosen filter is applied at once; suggestions while typing; narrowing the histogram by dragging or with the keyboard. Without it
+// buttons, links and fields do the same.
 (() => {
+  // Only after a click or a tap: with the keyboard, each step through a list is a change, and Enter sends the form.
+  let pointed = false;
+  for (const select of document.querySelectorAll(".results .filters select")) {
+    select.addEventListener("pointerdown", () => { pointed = true; });
+    select.addEventListener("keydown", () => { pointed = false; });
+    select.addEventListener("change", () => { if (pointed && select.form.elements.q.value.trim()) select.form.requestSubmit(); });
+  }
+
   const box = document.querySelector("[data-suggest]");
   if (box) {
     const list = document.getElementById(box.getAttribute("list"));

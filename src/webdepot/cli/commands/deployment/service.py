@@ -22,6 +22,10 @@ def service() -> None:
 @commands.command(epilog="Example: webdepot --home /srv/archive service install --print")
 def install(
     context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- OPTION...", help="Options of the command that it runs."),
+    ] = None,
     user: Annotated[
         bool, typer.Option("--user", help="Install it for your user only, without root.")
     ] = False,
@@ -46,7 +50,9 @@ def install(
     call = call_of(context)
     home = call.home.expanduser().absolute()
     folders = [folder.expanduser().absolute() for folder in writable or ()]
-    unit = service_unit.describe(home, for_user=user, account=account, writable=folders, role=role)
+    unit = service_unit.describe(
+        home, for_user=user, account=account, writable=folders, role=role, arguments=arguments or ()
+    )
     if print_:
         sys.stdout.write(unit.text)
         return

@@ -41,7 +41,7 @@ def discover(
     quiet: Quiet = False,
 ) -> None:
     """Find the domains of an organisation, starting from one. Prints the profile of the organisation, and
-    each host with its score, case and evidence.
+    each host with its score, sector and evidence.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -168,7 +168,7 @@ def vhosts(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read the configuration of web servers, and examine and add the sites they host (case 4). Exits 1 if a
+    """Read the configuration of web servers, and examine and add the sites they host (sector 4). Exits 1 if a
     file could not be read.
     """
     call = call_of(context)
@@ -269,11 +269,11 @@ def _print_profile(output: Output, organisation: Organisation) -> None:
 
 def _print_hosts(output: Output, hosts: Sequence[KnownHost]) -> None:
     for host in hosts:
-        case = f"case {host.case}" if host.case else "      "
+        sector = f"sector {host.case}" if host.case else "        "
         decided = f"  [bold]{host.decision}[/bold] by {plain(host.decided_by)}" if host.decision else ""
         evidence = "\n".join(f"           [dim]{plain(text)}[/dim]" for text in host.evidence[:4])
         output.result(
             {},
-            f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n"
+            f"  {_OWN[host.own]}  {host.score:.2f}  {sector}  [bold]{plain(host.shown)}[/bold]{decided}\n"
             f"{evidence}",
         )

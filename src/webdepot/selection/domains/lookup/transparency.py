@@ -1,5 +1,5 @@
 """Certificate transparency search: names in certificates below a domain or of an organisation. It *finds*
-hosts of cases 4 and 5; it proves nothing.
+hosts of sectors 4 and 5; it proves nothing.
 
 The service is queried like crt.sh (`?q=%.example.org&output=json`, `?O=Name&output=json`) and returns a list
 of objects with `name_value` and `common_name`; lists in `dns_names` are read too. If the configured address

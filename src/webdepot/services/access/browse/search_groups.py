@@ -53,9 +53,9 @@ def find(
     is_relaxed: bool = False,
 ) -> SiteGroups:
     """A page of sites with results; `is_relaxed` as in `SearchPage`. InputError for a wrong query."""
-    asked = search.ask(archive, text, reader=reader, collection=collection)
+    whole = search.ask(archive, text, reader=reader, collection=collection)
     query = replace(
-        search.relaxed(archive, asked) if is_relaxed else asked, sort=sort, histogram=False, fold=True
+        search.relaxed(archive, whole) if is_relaxed else whole, sort=sort, histogram=False, fold=True
     )
     sites = _sites(archive, query)
     first = (number - 1) * SITES_A_PAGE

@@ -53,21 +53,21 @@ class WrittenLines:
     """An answer as text, line by line, each with its line end."""
 
     lines: Iterator[str]
-    found: Lines
+    captured: Lines
 
     @property
     def cut(self) -> str:
         """The resume key if the answer was cut, else empty; known when the answer has been read."""
-        return cdx.resume_key(self.found.cut[0]) if self.found.cut else ""
+        return cdx.resume_key(self.captured.cut[0]) if self.captured.cut else ""
 
 
 def iter_lines(
     archive: Archive, query: CdxQuery, *, reader: Reader, collection: str, make_url: MakeUrl
 ) -> WrittenLines:
     """The answer to a query."""
-    found = cdx_server.find(archive, query, reader=reader, collection=collection)
-    lines = _write(found, query, make_url, partial(replay.find_original, archive))
-    return WrittenLines(lines=lines, found=found)
+    captured = cdx_server.find(archive, query, reader=reader, collection=collection)
+    lines = _write(captured, query, make_url, partial(replay.find_original, archive))
+    return WrittenLines(lines=lines, captured=captured)
 
 
 def find_few_lines(
@@ -78,39 +78,39 @@ def find_few_lines(
     """
     if not query.is_plain:
         return None
-    found = cdx_server.find(archive, query, reader=reader, collection=collection)
-    captures = list(islice(found.captures, MOST_QUICK_LINES + 1))
+    captured = cdx_server.find(archive, query, reader=reader, collection=collection)
+    captures = list(islice(captured.captures, MOST_QUICK_LINES + 1))
     if not captures or len(captures) > MOST_QUICK_LINES:
         return None
     # A plain query resolves no revisits, so originals are not looked for.
-    few = Lines(captures=iter(captures), resume=found.resume, cut=found.cut)
+    few = Lines(captures=iter(captures), resume=captured.resume, cut=captured.cut)
     return "".join(_write(few, query, make_url, lambda _: None))
 
 
-def _write(found: Lines, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> Iterator[str]:
+def _write(captured: Lines, query: CdxQuery, make_url: MakeUrl, original: _FindOriginal) -> Iterator[str]:
     if query.output is CdxOutput.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
-        yield from _rows(found, query)
+        yield from _rows(captured, query)
         return
-    for capture in found.captures:
+    for capture in captured.captures:
         yield _line(capture, query, make_url, original) + "\n"
-    if key := _key_of(found, query):
+    if key := _key_of(captured, query):
         yield f"\n{key}\n"
 
 
-def _key_of(found: Lines, query: CdxQuery) -> str:
+def _key_of(captured: Lines, query: CdxQuery) -> str:
     """The key at the end of an answer; empty if there is no more."""
-    is_ours = bool(found.cut) or query.limit >= cdx.MOST_LINES
-    position = next(iter(found.cut or found.resume), None)
+    is_ours = bool(captured.cut) or query.limit >= cdx.MOST_LINES
+    position = next(iter(captured.cut or captured.resume), None)
     return cdx.resume_key(position) if position and (is_ours or query.shows_resume_key) else ""
 
 
-def _rows(found: Lines, query: CdxQuery) -> Iterator[str]:
+def _rows(captured: Lines, query: CdxQuery) -> Iterator[str]:
     """The answer as one JSON array, which is empty if nothing matches."""
     start = "[" + json.dumps(query.fields)
-    for capture in found.captures:
+    for capture in captured.captures:
         yield f"{start},\n{json.dumps(cdx.values(capture, query))}"
         start = ""
-    key = _key_of(found, query)
+    key = _key_of(captured, query)
     if key:
         yield f"{start},\n[],\n{json.dumps([key])}]\n"
     else:

@@ -99,8 +99,8 @@ def find_lines(
 ) -> Iterator[str]:
     """CDXJ lines for the parameters of pywb's CDX server: (name, value) pairs."""
     query = cdx.parse(parameters, Dialect.PYWB)
-    found = find(archive, query, reader=reader, collection=collection, is_bounded=False)
-    return map(cdxj.line, found.captures)
+    lines = find(archive, query, reader=reader, collection=collection, is_bounded=False)
+    return map(cdxj.line, lines.captures)
 
 
 def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> int:

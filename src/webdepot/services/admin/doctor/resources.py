@@ -149,15 +149,8 @@ def check_working_place(archive: Archive) -> HealthCheck:
 
 
 def _server(archive: Archive) -> HealthCheck:
-    """The PostgreSQL server: its version, and whether everything else of the archive can be shared, too."""
+    """The PostgreSQL server and its version."""
     with archive.database.reading() as connection:
         version = connection.execute(text("SHOW server_version")).scalar_one()
     message = f"PostgreSQL {version} answers (schema {archive.database.revision()})"
-    if not archive.config.depot.place.startswith("s3:"):
-        return HealthCheck(
-            name="database",
-            state="warning",
-            message=f"{message}, but the depot is a folder of this machine",
-            remedy="set [depot] place to an s3:// address before a second machine joins",
-        )
     return HealthCheck(name="database", state="ok", message=message)

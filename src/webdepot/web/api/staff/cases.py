@@ -36,40 +36,42 @@ from webdepot.web.site import Site, name_of, site_of
 
 ACTIONS = ("take", "decide", "drop", "lift", "reopen", "note")
 LIST_QUERY = (
-    InputField(name="state", words="Only cases in this state.", choices=tuple(CaseState)),
-    InputField(name="host", words="Only cases about this host.", longest=255),
+    InputField(name="state", meaning="Only cases in this state.", choices=tuple(CaseState)),
+    InputField(name="host", meaning="Only cases about this host.", longest=255),
     *PAGING,
 )
 COMPLAINT = (
-    InputField(name="url", words="Address of the page.", required=True, longest=4000),
-    InputField(name="words", words="What is wrong with it.", required=True, longest=LONGEST_TEXT),
-    InputField(name="who", words="Who complains.", choices=tuple(Who)),
-    InputField(name="ground", words="What the complaint is about.", choices=tuple(Objection)),
-    InputField(name="name", words="Name of the person.", longest=200),
-    InputField(name="mail", words="Email address; it gets a confirmation and the decision.", longest=254),
-    InputField(name="captured_at", words="Timestamp of the version; empty for all.", longest=14),
-    InputField(name="language", words="Language of letters. Default: English.", choices=LANGUAGES),
+    InputField(name="url", meaning="Address of the page.", required=True, longest=4000),
+    InputField(name="words", meaning="What is wrong with it.", required=True, longest=LONGEST_TEXT),
+    InputField(name="who", meaning="Who complains.", choices=tuple(Who)),
+    InputField(name="ground", meaning="What the complaint is about.", choices=tuple(Objection)),
+    InputField(name="name", meaning="Name of the person.", longest=200),
+    InputField(name="mail", meaning="Email address; it gets a confirmation and the decision.", longest=254),
+    InputField(name="captured_at", meaning="Timestamp of the version; empty for all.", longest=14),
+    InputField(name="language", meaning="Language of letters. Default: English.", choices=LANGUAGES),
 )
 ACTION = (
-    InputField(name="action", words="What to do.", choices=ACTIONS, required=True),
+    InputField(name="action", meaning="What to do.", choices=ACTIONS, required=True),
     InputField(
         name="reason",
-        words="Why; needed for `drop`, `lift` and `reopen`. For `note`, the note.",
+        meaning="Why; needed for `drop`, `lift` and `reopen`. For `note`, the note.",
         longest=LONGEST_TEXT,
     ),
-    InputField(name="decision", words="For `decide`: the decision.", choices=tuple(Decision)),
-    InputField(name="words", words="For `decide`: the reason, for the letter only.", longest=LONGEST_TEXT),
-    InputField(name="area", words="For `decide`: which addresses it covers.", choices=tuple(Area)),
+    InputField(name="decision", meaning="For `decide`: the decision.", choices=tuple(Decision)),
+    InputField(name="words", meaning="For `decide`: the reason, for the letter only.", longest=LONGEST_TEXT),
+    InputField(name="area", meaning="For `decide`: which addresses it covers.", choices=tuple(Area)),
     InputField(
         name="address",
-        words="For `decide`: the address that the area is derived from. Default: that of the case.",
+        meaning="For `decide`: the address that the area is derived from. Default: that of the case.",
         longest=4000,
     ),
-    InputField(name="audience", words="For `decide`: who loses access.", choices=tuple(Audience)),
-    InputField(name="captured_from", words="For `decide`: captures from then on: 2019 or a day.", longest=20),
-    InputField(name="captured_to", words="For `decide`: captures until then.", longest=20),
+    InputField(name="audience", meaning="For `decide`: who loses access.", choices=tuple(Audience)),
     InputField(
-        name="public_text", words="For `decide`: the warning, or the message for readers.", longest=1000
+        name="captured_from", meaning="For `decide`: captures from then on: 2019 or a day.", longest=20
+    ),
+    InputField(name="captured_to", meaning="For `decide`: captures until then.", longest=20),
+    InputField(
+        name="public_text", meaning="For `decide`: the warning, or the message for readers.", longest=1000
     ),
 )
 

@@ -20,15 +20,17 @@ from webdepot.web.api.openapi_parts import FLAG, TEXT, list_of, object_of, opera
 from webdepot.web.site import Site, name_of, site_of
 
 PAGE = (
-    InputField(name="title", words="The title; the name of the collection if empty.", longest=LONGEST_TITLE),
-    InputField(name="text", words="Paragraphs, with empty lines between them.", longest=LONGEST_TEXT),
-    InputField(name="is_public", words="Whether it has a page. Default: true.", kind=FieldKind.FLAG),
+    InputField(
+        name="title", meaning="The title; the name of the collection if empty.", longest=LONGEST_TITLE
+    ),
+    InputField(name="text", meaning="Paragraphs, with empty lines between them.", longest=LONGEST_TEXT),
+    InputField(name="is_public", meaning="Whether it has a page. Default: true.", kind=FieldKind.FLAG),
     InputField(
         name="picture_url",
-        words="The page whose picture represents the collection; empty for that of its newest site.",
+        meaning="The page whose picture represents the collection; empty for that of its newest site.",
         longest=4000,
     ),
-    InputField(name="picture_timestamp", words="The version of that page, 14 digits.", longest=14),
+    InputField(name="picture_timestamp", meaning="The version of that page, 14 digits.", longest=14),
 )
 
 

@@ -49,47 +49,47 @@ from webdepot.web.staff.harvests import HarvestCommand, obey
 MOST_SEEDS = 200
 """Seeds that are listed in an answer; a patch has up to 100,000."""
 LIST_QUERY = (
-    InputField(name="state", words="Only harvests in this state.", choices=tuple(HarvestState)),
-    InputField(name="kind", words="Only harvests of this kind.", choices=tuple(HarvestKind)),
-    InputField(name="collection", words="Only harvests of this collection.", longest=60),
-    InputField(name="target", words="Only harvests of this target.", kind=FieldKind.WHOLE, least=1),
-    InputField(name="oldest_first", words="The oldest first, not the newest.", kind=FieldKind.FLAG),
+    InputField(name="state", meaning="Only harvests in this state.", choices=tuple(HarvestState)),
+    InputField(name="kind", meaning="Only harvests of this kind.", choices=tuple(HarvestKind)),
+    InputField(name="collection", meaning="Only harvests of this collection.", longest=60),
+    InputField(name="target", meaning="Only harvests of this target.", kind=FieldKind.WHOLE, least=1),
+    InputField(name="oldest_first", meaning="The oldest first, not the newest.", kind=FieldKind.FLAG),
     *PAGING,
 )
 FINDINGS_QUERY = (
-    InputField(name="code", words="Only findings with this code.", longest=60),
+    InputField(name="code", meaning="Only findings with this code.", longest=60),
     *PAGING,
 )
 _LIMITS = ("pages", "documents", "bytes", "host_pages", "host_documents", "host_bytes")
 ORDER = (
-    InputField(name="order", words="What to do.", choices=tuple(HarvestCommand), required=True),
-    InputField(name="reason", words="Why; it is recorded.", longest=500),
+    InputField(name="order", meaning="What to do.", choices=tuple(HarvestCommand), required=True),
+    InputField(name="reason", meaning="Why; it is recorded.", longest=500),
     *(
         InputField(
-            name=f"limit_{name}", words="For `limits`: the new limit; 0 for none.", kind=FieldKind.WHOLE
+            name=f"limit_{name}", meaning="For `limits`: the new limit; 0 for none.", kind=FieldKind.WHOLE
         )
         for name in _LIMITS
     ),
     InputField(
-        name="limit_time_s", words="For `limits`: the longest time in seconds.", kind=FieldKind.NUMBER
+        name="limit_time_s", meaning="For `limits`: the longest time in seconds.", kind=FieldKind.NUMBER
     ),
     InputField(
         name="delay_s",
-        words="For `limits`: seconds between two requests to a server.",
+        meaning="For `limits`: seconds between two requests to a server.",
         kind=FieldKind.NUMBER,
         highest=3600,
     ),
     InputField(
         name="workers",
-        words="For `limits`: requests at the same time.",
+        meaning="For `limits`: requests at the same time.",
         kind=FieldKind.WHOLE,
         least=1,
         highest=1000,
     ),
-    InputField(name="urls", words="For `add`: addresses to fetch.", kind=FieldKind.TEXTS),
+    InputField(name="urls", meaning="For `add`: addresses to fetch.", kind=FieldKind.TEXTS),
     InputField(
         name="patterns",
-        words="For `remove` and `reject`: regular expressions of addresses.",
+        meaning="For `remove` and `reject`: regular expressions of addresses.",
         kind=FieldKind.TEXTS,
     ),
 )

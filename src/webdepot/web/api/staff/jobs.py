@@ -1,4 +1,4 @@
-"""Imports and other long work for programs: send files, and follow the jobs.
+"""Imports and other jobs for programs: send files, and follow the jobs.
 
 POST  /api/imports
 GET   /api/jobs
@@ -34,8 +34,8 @@ from webdepot.web.site import Site, site_of
 from webdepot.web.staff.imports import IMPORTED, receive
 
 LIST_QUERY = (
-    InputField(name="state", words="Only jobs in this state.", choices=tuple(JobState)),
-    InputField(name="kind", words="Only jobs of this kind.", choices=tuple(kinds.KINDS)),
+    InputField(name="state", meaning="Only jobs in this state.", choices=tuple(JobState)),
+    InputField(name="kind", meaning="Only jobs of this kind.", choices=tuple(kinds.KINDS)),
     *PAGING,
 )
 

@@ -66,41 +66,43 @@ from webdepot.web.staff.targets.target_page import target_of
 _KINDS = {kind.name.lower(): kind for kind in LetterKind}
 """Kinds of letters as in addresses."""
 LIST_QUERY = (
-    InputField(name="state", words="Only letters in this state.", choices=tuple(LetterState)),
+    InputField(name="state", meaning="Only letters in this state.", choices=tuple(LetterState)),
     *PAGING,
 )
 CONTACT = (
-    InputField(name="name", words="Name of the person.", longest=200),
-    InputField(name="organisation", words="Name of the organisation.", longest=200),
-    InputField(name="mail", words="Email address.", longest=254),
-    InputField(name="post", words="Postal address, for letters that are printed.", longest=LONGEST_POST),
-    InputField(name="language", words="Language of letters. Default: English.", choices=LANGUAGES),
-    InputField(name="note", words="A note for staff."),
+    InputField(name="name", meaning="Name of the person.", longest=200),
+    InputField(name="organisation", meaning="Name of the organisation.", longest=200),
+    InputField(name="mail", meaning="Email address.", longest=254),
+    InputField(name="post", meaning="Postal address, for letters that are printed.", longest=LONGEST_POST),
+    InputField(name="language", meaning="Language of letters. Default: English.", choices=LANGUAGES),
+    InputField(name="note", meaning="A note for staff."),
 )
 ASK = (
     InputField(
         name="term_days",
-        words="Days that the owner has to answer. Default: as configured.",
+        meaning="Days that the owner has to answer. Default: as configured.",
         kind=FieldKind.WHOLE,
         least=1,
         highest=3650,
     ),
 )
 REPLY = (
-    InputField(name="answer", words="What the owner answered.", choices=tuple(OwnerReply), required=True),
-    InputField(name="words", words="In the owner's words."),
-    InputField(name="showing", words="For `conditions`: where the site may be read.", choices=tuple(Showing)),
+    InputField(name="answer", meaning="What the owner answered.", choices=tuple(OwnerReply), required=True),
+    InputField(name="words", meaning="In the owner's words."),
+    InputField(
+        name="showing", meaning="For `conditions`: where the site may be read.", choices=tuple(Showing)
+    ),
     InputField(
         name="embargo_days",
-        words="For `conditions`: days until a capture is shown.",
+        meaning="For `conditions`: days until a capture is shown.",
         kind=FieldKind.WHOLE,
         highest=100_000,
     ),
-    InputField(name="until", words="For `conditions`: the last day of harvests.", kind=FieldKind.DAY),
+    InputField(name="until", meaning="For `conditions`: the last day of harvests.", kind=FieldKind.DAY),
 )
 TEMPLATE = (
-    InputField(name="subject", words="The subject line.", required=True, longest=LONGEST_SUBJECT),
-    InputField(name="body", words="The text, with `{fields}`.", required=True, longest=LONGEST_BODY),
+    InputField(name="subject", meaning="The subject line.", required=True, longest=LONGEST_SUBJECT),
+    InputField(name="body", meaning="The text, with `{fields}`.", required=True, longest=LONGEST_BODY),
 )
 
 

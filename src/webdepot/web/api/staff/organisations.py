@@ -43,25 +43,28 @@ from webdepot.web.site import Site, name_of, site_of
 from webdepot.web.staff.organisations import KINDS, MOST_ROWS, begin_survey
 
 _PROFILE = ("names", "ranges", "name_servers", "domains", "strangers")
-ONE_QUERY = (InputField(name="own", words="Only hosts of this kind.", choices=KINDS),)
-SURVEY = (InputField(name="domain", words="A domain or host of it.", required=True, longest=255),)
+ONE_QUERY = (InputField(name="own", meaning="Only hosts of this kind.", choices=KINDS),)
+SURVEY = (InputField(name="domain", meaning="A domain or host of it.", required=True, longest=255),)
 DECISION = (
-    InputField(name="hosts", words="The hosts.", kind=FieldKind.TEXTS, required=True, longest=255),
-    InputField(name="accepted", words="Whether they belong to it.", kind=FieldKind.FLAG, required=True),
+    InputField(name="hosts", meaning="The hosts.", kind=FieldKind.TEXTS, required=True, longest=255),
+    InputField(name="accepted", meaning="Whether they belong to it.", kind=FieldKind.FLAG, required=True),
 )
 CORRECTION = (
-    *(InputField(name=name, words="Values to add.", kind=FieldKind.TEXTS, longest=255) for name in _PROFILE),
-    InputField(name="remove", words="Values to remove.", kind=FieldKind.TEXTS, longest=255),
+    *(
+        InputField(name=name, meaning="Values to add.", kind=FieldKind.TEXTS, longest=255)
+        for name in _PROFILE
+    ),
+    InputField(name="remove", meaning="Values to remove.", kind=FieldKind.TEXTS, longest=255),
 )
 NOMINATION = (
     InputField(
         name="hosts",
-        words="Hosts to nominate. Default: all that belong to it.",
+        meaning="Hosts to nominate. Default: all that belong to it.",
         kind=FieldKind.TEXTS,
         longest=255,
     ),
-    InputField(name="as_one", words="As one site with all of them as seeds.", kind=FieldKind.FLAG),
-    InputField(name="collection", words="Name of the collection.", longest=60),
+    InputField(name="as_one", meaning="As one site with all of them as seeds.", kind=FieldKind.FLAG),
+    InputField(name="collection", meaning="Name of the collection.", longest=60),
 )
 
 

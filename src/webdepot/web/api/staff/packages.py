@@ -50,13 +50,16 @@ from webdepot.web.staff.depot import DOWNLOADS, begin_audit, begin_place
 
 AUDIT = (
     InputField(
-        name="which", words="All copies, or those whose check is due.", choices=("due", "all"), required=True
+        name="which",
+        meaning="All copies, or those whose check is due.",
+        choices=("due", "all"),
+        required=True,
     ),
 )
 NEW_PLACE = (
-    InputField(name="name", words="Name of the place.", required=True, longest=60),
-    InputField(name="address", words="A folder, or s3://bucket/prefix.", required=True),
-    InputField(name="write_once", words="Whether it refuses to overwrite files.", kind=FieldKind.FLAG),
+    InputField(name="name", meaning="Name of the place.", required=True, longest=60),
+    InputField(name="address", meaning="A folder, or s3://bucket/prefix.", required=True),
+    InputField(name="write_once", meaning="Whether it refuses to overwrite files.", kind=FieldKind.FLAG),
 )
 
 

@@ -34,21 +34,21 @@ from webdepot.web.staff.partners import begin_harvest
 
 ORDERS = ("run", "retry")
 NEW_PARTNER = (
-    InputField(name="name", words="A short name: letters, digits, - and _.", required=True, longest=40),
-    InputField(name="url", words="Base URL of its OAI-PMH.", required=True),
-    InputField(name="set", words="Only this set.", longest=200),
-    InputField(name="token", words="The token that it gave us.", longest=500),
+    InputField(name="name", meaning="A short name: letters, digits, - and _.", required=True, longest=40),
+    InputField(name="url", meaning="Base URL of its OAI-PMH.", required=True),
+    InputField(name="set", meaning="Only this set.", longest=200),
+    InputField(name="token", meaning="The token that it gave us.", longest=500),
     InputField(
         name="transfer",
-        words="The form in which it gets our objects. Default: as configured.",
+        meaning="The form in which it gets our objects. Default: as configured.",
         choices=("containers", "files"),
     ),
 )
 ORDER = (
     InputField(
-        name="order", words="Harvest its list, or try refused records again.", choices=ORDERS, required=True
+        name="order", meaning="Harvest its list, or try refused records again.", choices=ORDERS, required=True
     ),
-    InputField(name="identifier", words="For `retry`: only this record.", longest=500),
+    InputField(name="identifier", meaning="For `retry`: only this record.", longest=500),
 )
 
 

@@ -46,20 +46,20 @@ from webdepot.web.staff.targets.target_page import target_of
 
 ORDERS = ("pause", "resume")
 PLAN = (
-    InputField(name="frequency", words="How often.", choices=tuple(Frequency), required=True),
-    InputField(name="first_on", words="The first day. Default: today.", kind=FieldKind.DAY),
-    InputField(name="last_on", words="The last day.", kind=FieldKind.DAY),
-    InputField(name="at_time", words="The time of day, like 03:00.", longest=8),
-    InputField(name="cron", words="A cron expression, for the frequency `cron`.", longest=200),
-    InputField(name="opens", words="Harvests run from this time of day, like 22:00.", longest=8),
-    InputField(name="closes", words="Harvests run until this time of day.", longest=8),
-    InputField(name="profile", words="Name of the profile; empty for the configuration.", longest=100),
+    InputField(name="frequency", meaning="How often.", choices=tuple(Frequency), required=True),
+    InputField(name="first_on", meaning="The first day. Default: today.", kind=FieldKind.DAY),
+    InputField(name="last_on", meaning="The last day.", kind=FieldKind.DAY),
+    InputField(name="at_time", meaning="The time of day, like 03:00.", longest=8),
+    InputField(name="cron", meaning="A cron expression, for the frequency `cron`.", longest=200),
+    InputField(name="opens", meaning="Harvests run from this time of day, like 22:00.", longest=8),
+    InputField(name="closes", meaning="Harvests run until this time of day.", longest=8),
+    InputField(name="profile", meaning="Name of the profile; empty for the configuration.", longest=100),
 )
-ORDER = (InputField(name="order", words="What to do.", choices=ORDERS, required=True),)
-PAGE = (InputField(name="url", words="Address of a page of a site.", required=True, longest=4000),)
+ORDER = (InputField(name="order", meaning="What to do.", choices=ORDERS, required=True),)
+PAGE = (InputField(name="url", meaning="Address of a page of a site.", required=True, longest=4000),)
 TURN_ORDERS = ("retry", "skip")
-TURN_ORDER = (InputField(name="order", words="What to do.", choices=TURN_ORDERS, required=True),)
-PROFILE = (InputField(name="text", words="The profile, as TOML.", required=True, longest=200_000),)
+TURN_ORDER = (InputField(name="order", meaning="What to do.", choices=TURN_ORDERS, required=True),)
+PROFILE = (InputField(name="text", meaning="The profile, as TOML.", required=True, longest=200_000),)
 
 
 def show(request: Request) -> Response:
@@ -138,7 +138,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-# --- single pages and turns ---
+# --- single pages and scheduled harvests ---
 
 
 async def archive_page(request: Request) -> Response:
@@ -158,7 +158,7 @@ async def order_turn(request: Request) -> Response:
 
 
 def _order_turn(request: Request, sent: dict[str, Any]) -> Response:
-    """Repeat a turn of the schedule that failed, or skip one that waits."""
+    """Retry a scheduled harvest that failed, or skip one that waits."""
     text = request.path_params["turn"]
     number = find_number(text)
     if number is None:
@@ -304,7 +304,7 @@ def describe_api(_: Site) -> dict[str, Any]:
 
 
 def _describe_turns() -> dict[str, Any]:
-    """Single pages and turns."""
+    """Single pages and scheduled harvests."""
     turn = parameter(
         "turn", "Number of the scheduled harvest.", "integer", where="path", required=True, minimum=0
     )

@@ -46,7 +46,7 @@ from webdepot.web.staff.targets.target_page import target_of
 
 _SEARCHED = ("words", "creator", "genre", "keyword", "subject", "collection")
 LIST_QUERY = (
-    *(InputField(name=name, words=f"Only works with this {name}.", longest=200) for name in _SEARCHED),
+    *(InputField(name=name, meaning=f"Only works with this {name}.", longest=200) for name in _SEARCHED),
     *PAGING,
 )
 _OTHER = ("date", "part", "responsibility", "identifiers", "addresses")
@@ -56,16 +56,16 @@ CHANGE = (
     *(
         InputField(
             name=name,
-            words=f"{name.replace('_', ' ').capitalize()} of the work.",
+            meaning=f"{name.replace('_', ' ').capitalize()} of the work.",
             kind=FieldKind.TEXTS if name in _LISTED else FieldKind.TEXT,
             longest=LONGEST_TEXT,
             most=MOST_VALUES,
         )
         for name in (*description.FIELDS, *_OTHER)
     ),
-    InputField(name="access", words="Who may fetch it and all below it.", choices=tuple(Access)),
+    InputField(name="access", meaning="Who may fetch it and all below it.", choices=tuple(Access)),
     InputField(
-        name="urn", words="The URN:NBN of its publisher, until it is in the depot under ours.", longest=200
+        name="urn", meaning="The URN:NBN of its publisher, until it is in the depot under ours.", longest=200
     ),
 )
 

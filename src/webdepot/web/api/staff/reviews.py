@@ -46,34 +46,34 @@ from webdepot.web.staff.review import run_job
 
 DECISIONS = (ReviewDecision.ACCEPT, ReviewDecision.REJECT, ReviewDecision.REOPEN)
 DECISION = (
-    InputField(name="decision", words="The decision.", choices=DECISIONS, required=True),
+    InputField(name="decision", meaning="The decision.", choices=DECISIONS, required=True),
     InputField(
         name="words",
-        words="The reason, which a rejection must have; it is kept with the harvest.",
+        meaning="The reason, which a rejection must have; it is kept with the harvest.",
         longest=LONGEST_TEXT,
     ),
 )
-NOTE = (InputField(name="words", words="The note.", required=True, longest=LONGEST_TEXT),)
+NOTE = (InputField(name="words", meaning="The note.", required=True, longest=LONGEST_TEXT),)
 RATING = (
     InputField(
-        name="url", words="Address of a page of the harvest.", required=True, longest=ratings.LONGEST_URL
+        name="url", meaning="Address of a page of the harvest.", required=True, longest=ratings.LONGEST_URL
     ),
-    InputField(name="rating", words="The rating.", choices=tuple(Rating), required=True),
-    InputField(name="words", words="A note.", longest=ratings.LONGEST_TEXT),
+    InputField(name="rating", meaning="The rating.", choices=tuple(Rating), required=True),
+    InputField(name="words", meaning="A note.", longest=ratings.LONGEST_TEXT),
 )
 ORDERS = {"patch": kinds.PATCH, "pictures": kinds.PICTURES}
 ORDER = (
     InputField(
         name="order",
-        words="Check the harvest again, harvest missing parts, or take pictures of the replay.",
+        meaning="Check the harvest again, harvest missing parts, or take pictures of the replay.",
         choices=("check", *ORDERS),
         required=True,
     ),
 )
 IGNORED = (
-    InputField(name="code", words="Code of the findings.", required=True, longest=60),
-    InputField(name="subject", words="Only this address. Default: all addresses of the site.", longest=500),
-    InputField(name="reason", words="Why; it is recorded.", required=True, longest=500),
+    InputField(name="code", meaning="Code of the findings.", required=True, longest=60),
+    InputField(name="subject", meaning="Only this address. Default: all addresses of the site.", longest=500),
+    InputField(name="reason", meaning="Why; it is recorded.", required=True, longest=500),
 )
 
 

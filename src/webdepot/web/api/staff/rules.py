@@ -44,36 +44,36 @@ from webdepot.web.site import Site, name_of, site_of
 from webdepot.web.staff.rules import REASONS
 
 LIST_QUERY = (
-    InputField(name="q", words="Part of an address, of the reason or of the public text.", longest=200),
-    InputField(name="answer", words="Only rules with this answer.", choices=tuple(RuleAnswer)),
-    InputField(name="embargoes", words="Only rules with a rolling embargo.", kind=FieldKind.FLAG),
+    InputField(name="q", meaning="Part of an address, of the reason or of the public text.", longest=200),
+    InputField(name="answer", meaning="Only rules with this answer.", choices=tuple(RuleAnswer)),
+    InputField(name="embargoes", meaning="Only rules with a rolling embargo.", kind=FieldKind.FLAG),
     *PAGING,
 )
 NEW_RULE = (
     InputField(
         name="pattern",
-        words="example.org/news/* (all that begin so), example.org/page.html, example.org, *.example.org",
+        meaning="example.org/news/* (all that begin so), example.org/page.html, example.org, *.example.org",
         required=True,
     ),
-    InputField(name="answer", words="What readers get.", choices=tuple(RuleAnswer), required=True),
-    InputField(name="reason", words="Why, in one word.", choices=REASONS, required=True),
-    InputField(name="captured_from", words="Captures from then on: 2019, 2019-03 or a day.", longest=20),
-    InputField(name="captured_to", words="Captures until then.", longest=20),
+    InputField(name="answer", meaning="What readers get.", choices=tuple(RuleAnswer), required=True),
+    InputField(name="reason", meaning="Why, in one word.", choices=REASONS, required=True),
+    InputField(name="captured_from", meaning="Captures from then on: 2019, 2019-03 or a day.", longest=20),
+    InputField(name="captured_to", meaning="Captures until then.", longest=20),
     InputField(
         name="embargo_days",
-        words="Only captures younger than this number of days.",
+        meaning="Only captures younger than this number of days.",
         kind=FieldKind.WHOLE,
         highest=100_000,
     ),
-    InputField(name="valid_from", words="The first day of the rule.", kind=FieldKind.DAY),
-    InputField(name="valid_to", words="The last day of the rule.", kind=FieldKind.DAY),
+    InputField(name="valid_from", meaning="The first day of the rule.", kind=FieldKind.DAY),
+    InputField(name="valid_to", meaning="The last day of the rule.", kind=FieldKind.DAY),
     InputField(
-        name="access_point", words="Where it applies; everywhere if left out.", choices=tuple(AccessPoint)
+        name="access_point", meaning="Where it applies; everywhere if left out.", choices=tuple(AccessPoint)
     ),
-    InputField(name="public_text", words="The message for readers."),
-    InputField(name="private_note", words="A note for staff."),
+    InputField(name="public_text", meaning="The message for readers."),
+    InputField(name="private_note", meaning="A note for staff."),
 )
-END = (InputField(name="why", words="Why the rule ends.", required=True, longest=1000),)
+END = (InputField(name="why", meaning="Why the rule ends.", required=True, longest=1000),)
 
 
 def show_list(request: Request) -> Response:

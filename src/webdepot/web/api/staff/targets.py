@@ -55,25 +55,25 @@ from webdepot.web.site import Site, name_of, person_of, site_of
 from webdepot.web.staff.targets.nomination import origin_of
 from webdepot.web.staff.targets.target_page import target_of
 
-_REASON = InputField(name="reason", words="Why; it is kept with the target.", longest=LONGEST_NOTE)
+_REASON = InputField(name="reason", meaning="Why; it is kept with the target.", longest=LONGEST_NOTE)
 LIST_QUERY = (
-    InputField(name="state", words="Only targets in this state.", choices=tuple(TargetState)),
-    InputField(name="q", words="Words of the name or of an address.", longest=200),
-    InputField(name="collection", words="Only targets of this collection.", longest=60),
-    InputField(name="origin", words="Only targets nominated by these.", choices=tuple(Origin)),
+    InputField(name="state", meaning="Only targets in this state.", choices=tuple(TargetState)),
+    InputField(name="q", meaning="Words of the name or of an address.", longest=200),
+    InputField(name="collection", meaning="Only targets of this collection.", longest=60),
+    InputField(name="origin", meaning="Only targets nominated by these.", choices=tuple(Origin)),
     *PAGING,
 )
 _FACTS = (
-    InputField(name="name", words="Name of the site.", longest=LONGEST_NAME),
-    InputField(name="collection", words="Name of its collection.", longest=60),
-    InputField(name="purpose", words="Why it is kept.", choices=tuple(Purpose)),
-    InputField(name="strategy", words="How it is harvested.", choices=tuple(Strategy)),
-    InputField(name="note", words="A note for staff.", longest=LONGEST_NOTE),
+    InputField(name="name", meaning="Name of the site.", longest=LONGEST_NAME),
+    InputField(name="collection", meaning="Name of its collection.", longest=60),
+    InputField(name="purpose", meaning="Why it is kept.", choices=tuple(Purpose)),
+    InputField(name="strategy", meaning="How it is harvested.", choices=tuple(Strategy)),
+    InputField(name="note", meaning="A note for staff.", longest=LONGEST_NOTE),
 )
 NOMINATION = (
     InputField(
         name="seeds",
-        words="Addresses at which harvests start.",
+        meaning="Addresses at which harvests start.",
         kind=FieldKind.TEXTS,
         required=True,
         most=targets.MOST_SEEDS,
@@ -81,37 +81,37 @@ NOMINATION = (
     *_FACTS,
 )
 ANSWER = (
-    InputField(name="criterion", words="Code of the criterion.", required=True, longest=60),
-    InputField(name="reason", words="Why.", required=True, longest=LONGEST_NOTE),
+    InputField(name="criterion", meaning="Code of the criterion.", required=True, longest=60),
+    InputField(name="reason", meaning="Why.", required=True, longest=LONGEST_NOTE),
     InputField(
-        name="value", words="From 0 for no to 1 for yes. Default: 0.", kind=FieldKind.NUMBER, highest=1
+        name="value", meaning="From 0 for no to 1 for yes. Default: 0.", kind=FieldKind.NUMBER, highest=1
     ),
-    InputField(name="words", words="The answer, if it is a text.", longest=LONGEST_NOTE),
+    InputField(name="words", meaning="The answer, if it is a text.", longest=LONGEST_NOTE),
 )
 DECISION = (
-    InputField(name="act", words="The step.", choices=targets.DECISIONS, required=True),
+    InputField(name="act", meaning="The step.", choices=targets.DECISIONS, required=True),
     _REASON,
-    InputField(name="look_again_on", words="For `put off`: when to reconsider it.", kind=FieldKind.DAY),
+    InputField(name="look_again_on", meaning="For `put off`: when to reconsider it.", kind=FieldKind.DAY),
 )
 GROUND = (
     InputField(
         name="ground",
-        words="Why it may be harvested without a letter to its owner.",
+        meaning="Why it may be harvested without a letter to its owner.",
         choices=tuple(WITHOUT_LETTER),
         required=True,
     ),
     InputField(
         name="reason",
-        words="The source of the ground: the address of the licence, the letter or the law.",
+        meaning="The source of the ground: the address of the licence, the letter or the law.",
         required=True,
         longest=LONGEST_NOTE,
     ),
-    InputField(name="until", words="The last day on which it holds.", kind=FieldKind.DAY),
+    InputField(name="until", meaning="The last day on which it holds.", kind=FieldKind.DAY),
 )
 START = (
     InputField(
         name="profile",
-        words="Profile of the harvest; empty for none. Default: that of the plan.",
+        meaning="Profile of the harvest; empty for none. Default: that of the plan.",
         longest=100,
     ),
 )

@@ -39,16 +39,16 @@ from webdepot.web.forms import find_number
 from webdepot.web.site import Site, name_of, site_of
 
 _ROLES = InputField(
-    name="roles", words="Roles of the person.", kind=FieldKind.TEXTS, longest=40, most=len(Role)
+    name="roles", meaning="Roles of the person.", kind=FieldKind.TEXTS, longest=40, most=len(Role)
 )
 _PASSWORD = InputField(
-    name="password", words="A password; all sessions end when it changes.", longest=LONGEST_PASSWORD
+    name="password", meaning="A password; all sessions end when it changes.", longest=LONGEST_PASSWORD
 )
 NEW_USER = (
-    InputField(name="name", words="Name to sign in with.", required=True, longest=100),
-    InputField(name="password", words="A password.", required=True, longest=LONGEST_PASSWORD),
+    InputField(name="name", meaning="Name to sign in with.", required=True, longest=100),
+    InputField(name="password", meaning="A password.", required=True, longest=LONGEST_PASSWORD),
     InputField(
-        name="roles", words=_ROLES.words, kind=FieldKind.TEXTS, longest=40, most=len(Role), required=True
+        name="roles", meaning=_ROLES.meaning, kind=FieldKind.TEXTS, longest=40, most=len(Role), required=True
     ),
 )
 CHANGE = (
@@ -56,7 +56,7 @@ CHANGE = (
     _PASSWORD,
     InputField(
         name="is_closed",
-        words="A closed account cannot sign in; closing it ends its sessions and keys.",
+        meaning="A closed account cannot sign in; closing it ends its sessions and keys.",
         kind=FieldKind.FLAG,
     ),
 )

@@ -33,12 +33,15 @@ from webdepot.web.site import Site, name_of, site_of
 EVENTS = tuple(event for event in HookEvent if event is not HookEvent.TEST)
 NEW = (
     InputField(
-        name="name", words="Name of the hook: lower-case letters, digits, - and _.", required=True, longest=60
+        name="name",
+        meaning="Name of the hook: lower-case letters, digits, - and _.",
+        required=True,
+        longest=60,
     ),
-    InputField(name="url", words="Where messages are sent.", required=True, longest=webhooks.LONGEST_URL),
+    InputField(name="url", meaning="Where messages are sent.", required=True, longest=webhooks.LONGEST_URL),
     InputField(
         name="events",
-        words=f"Events that it is called for: {', '.join(EVENTS)}. Default: all.",
+        meaning=f"Events that it is called for: {', '.join(EVENTS)}. Default: all.",
         kind=FieldKind.TEXTS,
         longest=60,
         most=len(EVENTS),

@@ -52,7 +52,7 @@ def _page(
     archive, form = site_of(request).archive, dict(fields)
     act = _act_of(form.get("act", ""))
     choice = _choice_of(request, fields)
-    asked = criteria.criteria_of(archive) if act is BulkAct.JUDGE else []
+    questions = criteria.criteria_of(archive) if act is BulkAct.JUDGE else []
     return render(
         request,
         "bulk.html",
@@ -66,7 +66,7 @@ def _page(
         needs_reason=act in ("put off", "reject", "reopen", "end", "judge"),
         frequencies=[each for each in Frequency if each is not Frequency.CRON],
         profiles=[profile.name for profile in profiles.every(archive)[0]],
-        criteria=[one for one in asked if one.kind != "text"],
+        criteria=[one for one in questions if one.kind != "text"],
     )
 
 

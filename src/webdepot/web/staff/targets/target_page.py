@@ -48,13 +48,13 @@ def _page(
     typed into it.
     """
     archive, person = site_of(request).archive, person_of(request)
-    asked = _TAB_OF.get(wrong_in, TABS[0]) if wrong_in else request.query_params.get("tab", "")
+    tab = _TAB_OF.get(wrong_in, TABS[0]) if wrong_in else request.query_params.get("tab", "")
     view = target_view.view(archive, target_of(request), roles=person.roles if person else frozenset())
     return render(
         request,
         "target.html",
         status=status,
-        tab=asked if asked in TABS else TABS[0],
+        tab=tab if tab in TABS else TABS[0],
         tabs=TABS,
         opened=request.query_params.get("new", ""),
         wrong=wrong,
