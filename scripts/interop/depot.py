@@ -53,10 +53,10 @@ def _rocfl(world: World) -> str:
     return run([program, "--version"]).split()[-1]
 
 
-def _ocfl_go(world: World) -> str:
-    program = installing.go("github.com/srerickson/ocfl-go/cmd/ocfl", "ocfl", "v0.11.2")
+def _ocfl_tools(world: World) -> str:
+    program = installing.go("github.com/srerickson/ocfl-tools/cmd/ocfl", "ocfl")
     run([program, "ls", "--root", world.depot])
-    return "0.11.2"
+    return "latest"
 
 
 def _metsrw(world: World) -> str:
@@ -73,5 +73,5 @@ TOOLS = (
     Tool(name="metsrw", source="PyPI", what="read METS of a package", check=_metsrw),
     Tool(name="ocfl-java", source="Maven", what="validate an OCFL root", check=_ocfl_java),
     Tool(name="rocfl", source="crates", what="validate OCFL roots", check=_rocfl, is_slow=True),
-    Tool(name="ocfl-go", source="Go", what="list an OCFL root", check=_ocfl_go, is_slow=True),
+    Tool(name="ocfl-tools", source="Go", what="list an OCFL root", check=_ocfl_tools, is_slow=True),
 )
