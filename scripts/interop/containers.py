@@ -151,7 +151,7 @@ def _gowarc(world: World) -> str:
 
 
 def _warchaeology(world: World) -> str:
-    program = installing.go("github.com/nlnwa/warchaeology/v4/cmd/warc", "warchaeology")
+    program = installing.go("github.com/nationallibraryofnorway/warchaeology/v5", "warchaeology")
     for path in (*world.warcs, *world.own):
         run([program, "validate", path])
     return run([program, "--version"]).split()[-1]
