@@ -83,7 +83,7 @@ bench: install-test
 	$(BIN)/python -m bench
 
 interop: install-test
-	$(BIN)/python scripts/interop.py $(if $(SLOW),--slow)
+	$(BIN)/python scripts/interop $(if $(SLOW),--slow)
 
 FUZZ_SECONDS := 60
 FUZZ :=

@@ -3,7 +3,7 @@
 import zipfile
 
 import pytest
-from test_objects import JATS, PAGE, folder_of
+from object_samples import JATS, PAGE, folder_of
 
 from webdepot.errors import InputError
 from webdepot.exchange.catalogue import RecordLevel

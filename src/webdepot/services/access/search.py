@@ -134,6 +134,7 @@ def search(
         facets=facets,
         fold=fold,
     )
+    entries = works.find_entries(archive, query, reader=reader) if not offset else ()
     result = archive.texts.find(query)
     spelling = correct_spelling(archive, text, query) if not result.pages else ""
     is_relaxed = False
@@ -152,7 +153,7 @@ def search(
         years=result.years,
         months=result.months,
         facets=result.facets,
-        catalogue=works.find_entries(archive, query, reader=reader) if not offset else (),
+        catalogue=entries,
         format_names=_format_names(archive, result),
         spelling=spelling,
         is_relaxed=is_relaxed,

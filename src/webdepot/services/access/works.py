@@ -1,17 +1,20 @@
 """Catalogue results of a search: works by title, author, genre and keyword, each with its slices in the
 archive.
 
-A work is shown only to a reader who can open some of it. `author:`, `genre:` and `keyword:` restrict the
-search for words to the sites of the matching works.
+A work is shown only to a reader who can open some of it: a version of a site, or a file of an object.
+`author:`, `genre:` and `keyword:` restrict the search for words to the sites of the matching works.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+
+from sqlalchemy import Connection
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue, catalogue_search
-from webdepot.exchange.catalogue import CatalogueRecord
+from webdepot.exchange import catalogue, catalogue_search, object_files, transfer_zip
+from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import TextQuery
@@ -22,6 +25,9 @@ from webdepot.url import key as key_of
 MOST_SLICES = 12
 _MOST_READ, _MOST_SITES = 200, 500
 _FIRST_READ = 20
+_MOST_FILES = 20
+"""Access rules close objects as a whole, so a few files of one are enough."""
+_MOST_PARTS = 20
 _NOWHERE = "nothing.invalid"
 
 
@@ -40,8 +46,9 @@ class WorkEntry:
 
     record: CatalogueRecord
     address: str
-    """The first of its addresses that the reader can open."""
+    """The first of its addresses that the reader can open; empty for an object (its page lists files)."""
     versions: int
+    """Of the page at that address; for an object, the number of files of the part that can be opened."""
     slices: Sequence[CatalogueRecord]
     """The newest first, at most MOST_SLICES."""
 
@@ -127,6 +134,39 @@ def _matches(record: CatalogueRecord, words: Sequence[str], terms: Sequence[tupl
     )
 
 
+def _find_object(archive: Archive, record: CatalogueRecord, reader: Reader) -> WorkEntry | None:
+    """The entry of an object, or of a journal with objects, of which the reader can open a file."""
+    if record.level is RecordLevel.SITE:
+        return None
+    with archive.database.reading() as connection:
+        places = [
+            (address, len(files))
+            for each in islice(_iter_below(connection, record), _MOST_PARTS)
+            for files in [_files_of(connection, each)]
+            for address in files[:_MOST_FILES]
+        ]
+    for address, count in places:
+        if count_versions(archive, key_of(address), EVERYTHING, reader).count:
+            return WorkEntry(record=record, address="", versions=count, slices=())
+    return None
+
+
+def _iter_below(connection: Connection, record: CatalogueRecord) -> Iterator[CatalogueRecord]:
+    """The record and those below it: of a journal its issues and articles."""
+    yield record
+    for child in catalogue.children(connection, record.key, limit=_MOST_PARTS):
+        yield from _iter_below(connection, child)
+
+
+def _files_of(connection: Connection, record: CatalogueRecord) -> list[str]:
+    """The addresses of the files of an object; empty if it has none."""
+    transfer = transfer_zip.find(connection, record.key)
+    if transfer is None:
+        return []
+    places = object_files.shown_at(catalogue.levels(connection, record), transfer)
+    return [address for address, _ in places.values()]
+
+
 def _find_entry(archive: Archive, record: CatalogueRecord, reader: Reader) -> WorkEntry | None:
     for address in record.addresses:
         count = count_versions(archive, key_of(address), EVERYTHING, reader).count
@@ -136,4 +176,4 @@ def _find_entry(archive: Archive, record: CatalogueRecord, reader: Reader) -> Wo
             dated = [child for child in children if child.withdrawn_at is None and child.date]
             newest = sorted(dated, key=lambda child: child.date, reverse=True)
             return WorkEntry(record=record, address=address, versions=count, slices=newest[:MOST_SLICES])
-    return None
+    return _find_object(archive, record, reader)

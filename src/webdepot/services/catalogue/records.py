@@ -18,16 +18,15 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package_content
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, catalogue_search, catalogue_words, incoming, transfer_zip, urn
+from webdepot.exchange import catalogue, catalogue_search, catalogue_words, transfer_zip, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, CatalogueRecord, RecordLevel, Source
 from webdepot.exchange.metadata import dublin_core, markup
-from webdepot.exchange.transfer_zip import Transfer, TransferForm
+from webdepot.exchange.transfer_zip import Transfer
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
 from webdepot.services.depot import deposit_records, object_rules, versions
 from webdepot.text.search_words import fold
-from webdepot.times import from_iso, to_timestamp
 
 LONGEST_TEXT = 20_000
 MOST_VALUES = 200
@@ -73,27 +72,6 @@ def find_tree(archive: Archive, key: str) -> Transfer | None:
     """The same object as unpacked files, if it was unpacked."""
     with archive.database.reading() as connection:
         return transfer_zip.find_tree(connection, key)
-
-
-def shown_at(levels: Sequence[CatalogueRecord], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
-    """Where files of an object that is not a web site can be replayed: member to address and timestamp."""
-    own = levels[-1]
-    files = transfer_object.files
-    if transfer_object.form is not TransferForm.FILES or levels[0].level is RecordLevel.SITE:
-        return {}
-    addresses = [
-        each
-        for level in reversed(levels)
-        for each in level.addresses
-        if each.startswith(("http://", "https://"))
-    ]
-    return {
-        file.member: (
-            file.url or incoming.address_without_site(own.urn, file.member, addresses, count=len(files)),
-            to_timestamp(from_iso(file.at)),
-        )
-        for file in files
-    }
 
 
 def find_of_target(archive: Archive, target: TargetId) -> CatalogueRecord | None:

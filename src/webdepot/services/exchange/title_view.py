@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import Withdrawn
+from webdepot.exchange import object_files
 from webdepot.exchange.metadata.languages import two_letters
 from webdepot.exchange.transfer_zip import Transfer
 from webdepot.services.catalogue import description, records
@@ -45,7 +46,7 @@ def view(archive: Archive, key: str, *, reader: Reader, portal_url: str) -> Titl
         languages=[two_letters(code) for code in record.languages or described.levels[0].languages],
         transfer=transfer,
         tree=records.find_tree(archive, record.key) if record.is_object else None,
-        places=records.shown_at(described.levels, transfer) if transfer and is_open else {},
+        places=object_files.shown_at(described.levels, transfer) if transfer and is_open else {},
         is_open=is_open,
         repository=oai_provider.domain_of(archive),
         json_ld=description.as_json_ld(archive, record.key, portal_url=portal_url),
