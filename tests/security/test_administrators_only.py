@@ -10,7 +10,7 @@ import pytest
 from harvest_site import running_site
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
@@ -49,7 +49,7 @@ def post(served: Served, path: str, fields: dict[str, str], credentials: dict[st
 def ways_in(served: Served, home: Path, role: Role) -> list[dict[str, str]]:
     """A session and an API key of a person with this role."""
     with Archive.open(home) as archive:
-        _, key = sessions.make_key(archive.database, role.value, "test", [role], NOW)
+        _, key = api_keys.make_key(archive.database, role.value, "test", [role], NOW)
     return [{"Cookie": sign_in(served, role.value)}, {"Authorization": f"Bearer {key}"}]
 
 

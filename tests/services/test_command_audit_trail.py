@@ -7,7 +7,7 @@ import pytest
 
 from webdepot.access import lending_seats
 from webdepot.access.policy import RuleAnswer
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING
@@ -61,7 +61,7 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
     ),
     "key made": lambda archive: (
         accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
-        sessions.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
+        api_keys.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
     "work restricted": lambda archive: records.restrict(archive, described(archive), "restricted"),
     "work named": lambda archive: records.assign_urn(

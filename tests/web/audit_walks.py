@@ -11,7 +11,7 @@ from audit_office import ADA, Walk
 from museum import PASSWORD, ask, sign_in
 
 from letters import LetterBox
-from webdepot.accounts import sessions
+from webdepot.accounts import api_keys, sessions
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.exchange import partners
@@ -127,7 +127,7 @@ def walk_staff_pages(walk: Walk) -> None:
 def walk_api(walk: Walk) -> None:
     """The same steps by a program with an API key."""
     with walk.office.served.archive() as archive:
-        _, key = sessions.make_key(archive.database, ADA, "walk", list(Role), archive.clock())
+        _, key = api_keys.make_key(archive.database, ADA, "walk", list(Role), archive.clock())
     walk.office.new_events()
 
     def send(path: str, method: str = "POST", **sent: object) -> Any:
@@ -206,7 +206,7 @@ def walk_api_of_administrators(walk: Walk, send: Callable[..., Any]) -> None:
     send("/api/users", name="Programmed", password="long enough password", roles=["curator"])
     send("/api/users/Programmed", "PATCH", roles=["reviewer"])
     with walk.office.served.archive() as archive:
-        key, _ = sessions.make_key(archive.database, "Programmed", "x", [Role.REVIEWER], archive.clock())
+        key, _ = api_keys.make_key(archive.database, "Programmed", "x", [Role.REVIEWER], archive.clock())
         sessions.sign_in(archive.database, "Programmed", "long enough password", archive.clock())
         waiting = job_control.add(
             archive, kinds.IMPORT, "no", {"names": ["x.warc"]}, by=ADA, needs="uploads/none"
@@ -331,11 +331,11 @@ def walk_people(walk: Walk) -> None:
     walk.post("/users/piet", order="close")
     walk.post("/users/piet", order="reopen")
     made = office.post("/account/keys", {"label": "script", "role": "reader"})
-    text = re.search(rf"{sessions.KEY_PREFIX}[\w-]+", made.text)
+    text = re.search(rf"{api_keys.KEY_PREFIX}[\w-]+", made.text)
     assert made.status == 200 and text, "the key is told once"
     walk.look("/account/keys")
     with Archive.open(office.served.home) as archive:
-        number = sessions.keys_of(archive.database, ADA)[0].id
+        number = api_keys.keys_of(archive.database, ADA)[0].id
         events = audit_trail.trail(archive, EventFilter(action="key made"), limit=1)
     assert events and text[0][:12] not in str(events), "never the key itself"
     walk.post_final("/account/keys", revoke=str(number))

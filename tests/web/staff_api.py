@@ -13,7 +13,7 @@ from api_description import check, check_answer
 from museum import PASSWORD, Answer, Served, ask, serving
 
 from small_sites import cleared
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys
 from webdepot.accounts.roles import Role
 from webdepot.archive import Archive
 from webdepot.model import TargetId
@@ -62,7 +62,7 @@ def make_keys(archive: Archive) -> dict[Role, str]:
     now, keys = datetime.now(UTC), {}
     for role in Role:
         accounts.add(archive.database, role.value, PASSWORD, [role], now)
-        _, keys[role] = sessions.make_key(archive.database, role.value, "test", [role], now)
+        _, keys[role] = api_keys.make_key(archive.database, role.value, "test", [role], now)
     return keys
 
 

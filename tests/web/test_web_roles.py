@@ -12,9 +12,8 @@ import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 from sqlalchemy import select
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys, sessions, tables
 from webdepot.accounts.roles import Role
-from webdepot.accounts.tables import api_keys
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
 from webdepot.web.route_row import RouteRow
@@ -90,7 +89,7 @@ def test_a_key_never_does_more_than_its_role(ruled: Served, role):
     with ruled.archive() as archive:
         if "all" not in {person.name for person in accounts.every(archive.database)}:
             accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
-        _, text = sessions.make_key(archive.database, "all", role.value, [role], NOW)
+        _, text = api_keys.make_key(archive.database, "all", role.value, [role], NOW)
     for page in PORTAL_ROUTES:
         if page.roles and role not in page.roles:
             headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}
@@ -247,7 +246,7 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
     text = ask(f"{ruled.portal}/account", headers={"Cookie": curator}).text
     assert "script" in text and key[0] not in text
     with ruled.archive() as archive, archive.database.reading() as connection:
-        stored = connection.execute(select(api_keys)).all()
+        stored = connection.execute(select(tables.api_keys)).all()
     assert stored and key[0] not in str(stored)
     wrong = ask(f"{ruled.portal}/harvests", headers={"Authorization": "Bearer wdk_wrong", "Cookie": curator})
     assert wrong.status == 401 and "Bearer" in wrong.headers["WWW-Authenticate"]
@@ -264,17 +263,17 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
 def test_a_key_ends_on_its_day_and_with_its_person(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "kees", PASSWORD, [Role.CURATOR, Role.READER], NOW)
-        _, text = sessions.make_key(archive.database, "kees", "x", [Role.CURATOR], NOW, days=1)
-        assert sessions.find_key(archive.database, text, NOW) == accounts.Person(
+        _, text = api_keys.make_key(archive.database, "kees", "x", [Role.CURATOR], NOW, days=1)
+        assert api_keys.find_key(archive.database, text, NOW) == accounts.Person(
             name="kees", roles=frozenset({Role.CURATOR})
         )
         accounts.set_roles(archive.database, "kees", [Role.READER], NOW, by="test")
-        assert sessions.find_key(archive.database, text, NOW) == accounts.Person(
+        assert api_keys.find_key(archive.database, text, NOW) == accounts.Person(
             name="kees", roles=frozenset()
         )
-        assert sessions.find_key(archive.database, text, NOW.replace(day=NOW.day + 2)) is None
+        assert api_keys.find_key(archive.database, text, NOW.replace(day=NOW.day + 2)) is None
         accounts.close(archive.database, "kees", NOW, by="test")
-        assert sessions.find_key(archive.database, text, NOW) is None
+        assert api_keys.find_key(archive.database, text, NOW) is None
 
 
 def test_ones_own_password_can_be_changed_with_the_old_one(ruled: Served):

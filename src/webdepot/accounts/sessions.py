@@ -1,13 +1,12 @@
-"""Sessions of people and API keys of programs: how a request shows who sends it.
+"""Sessions of people: how a request of a browser shows who sends it. Programs have keys (`api_keys`).
 
-Only hashes of tokens and keys are stored: a stolen copy of the database opens no session and reveals no key.
+Only hashes of tokens are stored: a stolen copy of the database opens no session.
 Every change is an event with before and after, in the same transaction. The tables are in `accounts`.
 """
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,22 +20,19 @@ from webdepot.accounts.accounts import (
     get_row,
     insert_person,
     is_password,
-    key_detail,
     note,
     read_roles,
     stored_roles,
 )
 from webdepot.accounts.roles import Role
-from webdepot.accounts.tables import api_keys, people, sessions
+from webdepot.accounts.tables import people, sessions
 from webdepot.database import Database
-from webdepot.errors import Conflict, InputError, NotFound
+from webdepot.errors import Conflict, NotFound
 from webdepot.provenance import difference
 
-KEY_PREFIX = "wdk_"
-"""Starts every key, so that secret scanners find one that was published by mistake."""
 MOST_SESSIONS = 10
 """Open sessions of one person; a further sign-in ends the one that began first."""
-_SEEN_EVERY = timedelta(minutes=5)
+SEEN_EVERY = timedelta(minutes=5)
 """How often the time of the last use is written."""
 
 
@@ -49,19 +45,6 @@ class Session:
     ends_at: datetime
     device: str
     address: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    id: int
-    label: str
-    roles: frozenset[Role]
-    created_at: datetime
-    ends_at: datetime | None
-    used_at: datetime | None
-
-
-# --- sessions ---
 
 
 def sign_in(
@@ -148,20 +131,20 @@ def _begin(
     with database.transaction() as connection:
         connection.execute(delete(sessions).where(sessions.c.ends_at < now))
         if instead_of:
-            connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(instead_of)))
+            connection.execute(delete(sessions).where(sessions.c.token_hash == token_hash(instead_of)))
         others = select(sessions.c.token_hash).where(sessions.c.person == row["id"])
         newest_first = others.order_by(sessions.c.began_at.desc().nulls_last(), sessions.c.token_hash)
         too_many = connection.execute(newest_first.offset(MOST_SESSIONS - 1)).scalars().all()
         connection.execute(delete(sessions).where(sessions.c.token_hash.in_(too_many)))
-        connection.execute(insert(sessions).values(token_hash=_token_hash(token), person=row["id"], **values))
-        detail = {"before": {}, "after": {"session": _token_hash(token)[:16], "address": address[:60]}}
+        connection.execute(insert(sessions).values(token_hash=token_hash(token), person=row["id"], **values))
+        detail = {"before": {}, "after": {"session": token_hash(token)[:16], "address": address[:60]}}
         note(connection, row["name"], "signed in", now, row["name"], detail=detail)
     return token
 
 
 def find_session(database: Database, token: str, now: datetime) -> Person | None:
     """The person signed in with this token; None if the session has ended."""
-    hashed = _token_hash(token)
+    hashed = token_hash(token)
     chosen = (
         select(people.c.name, people.c.roles, sessions.c.seen_at)
         .join(sessions, sessions.c.person == people.c.id)
@@ -171,7 +154,7 @@ def find_session(database: Database, token: str, now: datetime) -> Person | None
         row = connection.execute(chosen).one_or_none()
     if row is None:
         return None
-    if row.seen_at is not None and now - row.seen_at > _SEEN_EVERY:
+    if row.seen_at is not None and now - row.seen_at > SEEN_EVERY:
         with database.transaction() as connection:
             connection.execute(update(sessions).where(sessions.c.token_hash == hashed).values(seen_at=now))
     return Person(name=row.name, roles=read_roles(row.roles))
@@ -199,7 +182,7 @@ def sessions_of(database: Database, name: str, now: datetime) -> list[Session]:
 
 def session_id(token: str) -> str:
     """The `Session.id` of a token."""
-    return _token_hash(token)[:16]
+    return token_hash(token)[:16]
 
 
 def end_session(database: Database, name: str, session: str, now: datetime, *, by: str) -> None:
@@ -223,7 +206,7 @@ def end_session(database: Database, name: str, session: str, now: datetime, *, b
 
 def sign_out(database: Database, token: str, now: datetime) -> None:
     """End the session of a token."""
-    hashed = _token_hash(token)
+    hashed = token_hash(token)
     with database.transaction() as connection:
         chosen = (
             select(people.c.name)
@@ -274,111 +257,8 @@ def _sign_device(hashed: str, nonce: str) -> str:
     return hmac.new(hashed.encode(), f"device {nonce}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-# --- keys for programs ---
-
-
-def make_key(
-    database: Database,
-    name: str,
-    label: str,
-    roles: Iterable[Role],
-    now: datetime,
-    *,
-    days: int = 0,
-    by: str = "",
-) -> tuple[ApiKey, str]:
-    """Create a key; returns it with its text, which is not stored and cannot be shown again.
-
-    Its roles must be among those of the person. `days` 0 means that it does not expire.
-    """
-    chosen, label = frozenset(roles), label.strip()[:100]
-    if not label or not label.isprintable():
-        raise InputError("A key needs a label that says what it is for.")
-    if not chosen:
-        raise InputError("A key needs at least one role.")
-    text = KEY_PREFIX + secrets.token_urlsafe(32)
-    with database.transaction() as connection:
-        row = get_row(connection, name)
-        missing = chosen - read_roles(row["roles"])
-        if missing:
-            raise InputError(
-                f"{name} does not have the role {', '.join(sorted(missing))}, so a key cannot have it either."
-            )
-        values = {
-            "label": label,
-            "roles": stored_roles(chosen),
-            "created_at": now,
-            "ends_at": now + timedelta(days=days) if days else None,
-        }
-        adding = insert(api_keys).values(person=row["id"], key_hash=_token_hash(text), **values)
-        key = connection.execute(adding.returning(api_keys)).mappings().one()
-        note(connection, name, "key made", now, by or name, detail={"before": {}, "after": key_detail(key)})
-    return _key(key), text
-
-
-def find_key(database: Database, text: str, now: datetime) -> Person | None:
-    """The owner of a key, with the roles that both the key and the person have; None if it is not valid."""
-    if not text.startswith(KEY_PREFIX) or len(text) > 200:
-        return None
-    chosen = (
-        select(
-            people.c.name,
-            people.c.roles,
-            api_keys.c.id,
-            api_keys.c.roles.label("key_roles"),
-            api_keys.c.ends_at,
-            api_keys.c.used_at,
-        )
-        .join(api_keys, api_keys.c.person == people.c.id)
-        .where(api_keys.c.key_hash == _token_hash(text), people.c.closed_at.is_(None))
-    )
-    with database.reading() as connection:
-        row = connection.execute(chosen).one_or_none()
-    if row is None or (row.ends_at is not None and row.ends_at < now):
-        return None
-    if row.used_at is None or now - row.used_at > _SEEN_EVERY:
-        with database.transaction() as connection:
-            connection.execute(update(api_keys).where(api_keys.c.id == row.id).values(used_at=now))
-    return Person(name=row.name, roles=read_roles(row.roles) & read_roles(row.key_roles))
-
-
-def keys_of(database: Database, name: str) -> list[ApiKey]:
-    """The keys of a person, oldest first."""
-    with database.reading() as connection:
-        chosen = (
-            select(api_keys)
-            .where(api_keys.c.person == get_row(connection, name)["id"])
-            .order_by(api_keys.c.id)
-        )
-        return [_key(row) for row in connection.execute(chosen).mappings()]
-
-
-def revoke_key(database: Database, name: str, key: int, now: datetime, *, by: str) -> None:
-    """Delete a key; it is refused from now on. NotFound if the person has no such key."""
-    with database.transaction() as connection:
-        wanted = (api_keys.c.person == get_row(connection, name)["id"], api_keys.c.id == key)
-        row = connection.execute(select(api_keys).where(*wanted)).mappings().one_or_none()
-        if row is None:
-            raise NotFound(f"{name} has no key {key}. List them: webdepot account keys {name}")
-        connection.execute(delete(api_keys).where(*wanted))
-        note(connection, name, "key revoked", now, by, detail={"before": key_detail(row), "after": {}})
-
-
-# --- parts ---
-
-
-def _key(row: RowMapping) -> ApiKey:
-    return ApiKey(
-        id=row["id"],
-        label=row["label"],
-        roles=read_roles(row["roles"]),
-        created_at=row["created_at"],
-        ends_at=row["ends_at"],
-        used_at=row["used_at"],
-    )
-
-
-def _token_hash(token: str) -> str:
+def token_hash(token: str) -> str:
+    """What is stored of a token or a key."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse
 
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.access.replay.site_hosts import SiteHosts
-from webdepot.accounts import sessions
+from webdepot.accounts import api_keys, sessions
 from webdepot.accounts.accounts import Person
 from webdepot.accounts.roles import STAFF, Role
 from webdepot.archive import Archive
@@ -156,7 +156,7 @@ def _find_person(request: Request) -> Person | None:
     if site.origin is not WebOrigin.PORTAL:
         return None
     if has_key(request):
-        return sessions.find_key(
+        return api_keys.find_key(
             site.archive.database,
             request.headers["authorization"][len(BEARER) :].strip(),
             site.archive.clock(),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys, sessions
 from webdepot.accounts.roles import Role
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
@@ -108,7 +108,7 @@ def key(
     """Create an API key for a program (`Authorization: Bearer KEY`). It is shown only once."""
     call = call_of(context)
     with call.archive() as archive:
-        api_key, text = sessions.make_key(
+        api_key, text = api_keys.make_key(
             archive.database, name, label, role, archive.clock(), days=days, by=archive.agent
         )
     call.output(json).result(
@@ -127,8 +127,8 @@ def keys(
     call = call_of(context)
     with call.archive() as archive:
         if revoke:
-            sessions.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
-        for api_key in sessions.keys_of(archive.database, name):
+            api_keys.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
+        for api_key in api_keys.keys_of(archive.database, name):
             fields = {
                 "id": api_key.id,
                 "label": api_key.label,

@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys, sessions
 from webdepot.accounts.roles import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.reasons import said
@@ -134,7 +134,7 @@ def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) 
         account=account,
         roles=list(Role),
         sessions=sessions.sessions_of(archive.database, name, now),
-        keys=sessions.keys_of(archive.database, name),
+        keys=api_keys.keys_of(archive.database, name),
         device_of=partial(device_of, language_of(request)),
         wrong=wrong,
         is_self=name == name_of(request),
@@ -159,7 +159,7 @@ def _change(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             case "revoke" if question := confirmation.ask(request, form, "key", back=_path(name)):
                 return question
             case "revoke":
-                sessions.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
+                api_keys.revoke_key(database, name, get_number(form.get("key", "")), now, by=by)
             case other:
                 raise InputError(f"{other[:50]!r} is not a change to an account.")
     except NotFound:
@@ -191,7 +191,7 @@ def _own(
         status=status,
         account=account,
         sessions=sessions.sessions_of(archive.database, person.name, archive.clock()),
-        keys=sessions.keys_of(archive.database, person.name),
+        keys=api_keys.keys_of(archive.database, person.name),
         device_of=partial(device_of, language_of(request)),
         this_session=sessions.session_id(session_token(request)),
         wrong=wrong,
@@ -234,12 +234,12 @@ def _change_own_keys(request: Request, fields: Sequence[tuple[str, str]]) -> Res
     if form.get("revoke"):
         if question := confirmation.ask(request, form, "key", back="/account"):
             return question
-        sessions.revoke_key(
+        api_keys.revoke_key(
             archive.database, name, get_number(form.get("revoke", "")), archive.clock(), by=name
         )
         return RedirectResponse("/account", status_code=303)
     try:
-        _, text = sessions.make_key(
+        _, text = api_keys.make_key(
             archive.database,
             name,
             form.get("label", ""),

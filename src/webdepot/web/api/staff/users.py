@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from webdepot.accounts import accounts, sessions
+from webdepot.accounts import accounts, api_keys, sessions
 from webdepot.accounts.accounts import LONGEST_PASSWORD, Account
 from webdepot.accounts.roles import Role
 from webdepot.errors import InputError, NotFound
@@ -114,7 +114,7 @@ def revoke_key(request: Request) -> Response:
     number = find_number(text)
     if number is None:
         raise NotFound(said("missing_key", "There is no key {number}.", number=text[:40]))
-    sessions.revoke_key(archive.database, name, number, archive.clock(), by=name_of(request))
+    api_keys.revoke_key(archive.database, name, number, archive.clock(), by=name_of(request))
     return JSONResponse(_whole_json(request, name))
 
 
@@ -137,7 +137,7 @@ def _whole_json(request: Request, name: str) -> dict[str, Any]:
     account = next((each for each in accounts.accounts(archive.database, now) if each.name == name), None)
     if account is None:
         raise NotFound(said("missing_account", "There is no account with the name {name}.", name=name[:100]))
-    keys = sessions.keys_of(archive.database, name)
+    keys = api_keys.keys_of(archive.database, name)
     return {
         **_account_json(account),
         "keys": [
