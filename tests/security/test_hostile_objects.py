@@ -1,6 +1,7 @@
 """Objects that are small when they arrive and would take gigabytes of memory, millions of folders, or hours: lists, manifests, METS, WACZ."""
 
 import hashlib
+import io
 import json
 import sys
 import tarfile
@@ -14,13 +15,14 @@ import pytest
 
 from small_warcs import write_warc
 from webdepot.archive import Archive
-from webdepot.depot.bundle import bag_check, unpacking, zipped
+from webdepot.depot.bundle import bag_check, page_lists, submission, unpacking, zipped
 from webdepot.depot.bundle.submission import Submission, SubmissionKind
 from webdepot.depot.store.in_place import Elsewhere
 from webdepot.errors import InputError
 from webdepot.services import pipeline
 from webdepot.services.admin import setup
 from webdepot.services.intake import mets_objects, object_lists
+from webdepot.text import untrusted_json
 
 MB = 1 << 20
 
@@ -155,11 +157,26 @@ def test_a_file_that_mets_lists_in_thousands_of_spellings_is_read_once(tmp_path)
 
 def test_a_description_of_a_wacz_with_millions_of_values_is_not_parsed(tmp_path):
     (tmp_path / "archive").mkdir()
-    (tmp_path / "datapackage.json").write_text('{"resources": [' + "{}," * zipped.MOST_VALUES + "{}]}")
+    (tmp_path / "datapackage.json").write_text(
+        '{"resources": [' + "{}," * untrusted_json.MOST_VALUES + "{}]}"
+    )
     messages: list[str] = []
     assert peak_mb(lambda: messages.extend(zipped.check_wacz(tmp_path))) < 20
     assert messages == ["datapackage.json cannot be used: it has too many values"]
     assert zipped.packages_in(tmp_path) == []
+
+
+def test_a_page_of_a_list_or_a_package_json_with_millions_of_values_is_not_parsed(tmp_path):
+    many = b'{"url": "http://a.example/", "x": [' + b"{}," * untrusted_json.MOST_VALUES + b"{}]}"
+    pages: list[page_lists.ListedPage] = []
+    lines = io.BytesIO(many + b'\n{"url": "http://b.example/"}\n')
+    assert peak_mb(lambda: pages.extend(page_lists.iter_pages(lines))) < 40
+    assert [page.url for page in pages] == ["http://b.example/"]
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata/package.json").write_bytes(many)
+    opened: list[Submission] = []
+    assert peak_mb(lambda: opened.append(submission.open_up(tmp_path, tmp_path / "out"))) < 40
+    assert opened[0].kind is SubmissionKind.FOLDER
 
 
 def test_a_wacz_with_very_many_members_is_refused_before_its_directory_takes_memory(tmp_path):
