@@ -206,6 +206,23 @@ def test_articles_of_one_issue_share_their_journal(archive, tmp_path):
     assert delivered(archive, second.key) == {"verge.xml": JATS.encode()}
 
 
+def test_an_article_is_found_by_its_title_after_the_works(archive, tmp_path):
+    folder = folder_of(tmp_path / "in", {"cheeks.html": PAGE, "cheeks.marc.xml": MARC})
+    _, article = take(archive, folder / "cheeks.html")
+
+    def shown(text: str, *, reader: Reader = ANYONE) -> list[str]:
+        return [entry.record.title for entry in search.search(archive, text, reader=reader).catalogue]
+
+    assert shown("cheeks") == ["On cheeks"]
+    assert shown("horology") == ["Horology"]
+    assert records.list_records(archive, words="cheeks") == [], "the list of works has only works"
+    listed = {subject for subject, _ in records.list_subjects(archive, limit=100)}
+    assert not listed & set(article.keywords)
+    journal = records.get(archive, records.get(archive, article.parent).parent)
+    records.write(archive, journal.key, {"title": "Zytglogge cheeks"})
+    assert shown("cheeks") == ["Zytglogge cheeks", "On cheeks"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [

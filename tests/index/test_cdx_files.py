@@ -120,3 +120,21 @@ def test_requests_and_metadata_in_a_cdx_file_are_not_captures():
         ),
     ]
     assert [capture.location.offset for capture in cdx.read(lines, name="x.cdx")] == [1]
+
+
+def test_lines_of_outbackcdx_with_14_columns_and_aliases_are_imported(archive: Archive, tmp_path: Path):
+    path = tmp_path / "captures.cdx"
+    path.write_text(
+        "@alias http://old.example.org/ http://www.example.org/\n"
+        f"- 20200101000000 http://example.org/a text/html 200 {TEN[5:]} - - 1043 333 a.warc.gz - - -\n"
+        f"- 20210101000000 http://example.org/a warc/revisit 200 {TEN[5:]} - - 500 7000 b.warc.gz 1043 333 a.warc.gz\n"
+        f"- 20220101000000 http://example.org/a text/html 200 {TEN[5:]} - - 12 34 c.warc.gz\n"
+    )
+    assert cdx_server.import_(archive, path, collection="d").captures == 3
+    first, revisit, last = archive.captures.versions(key_of("http://example.org/a"))
+    assert (first.location, revisit.kind, revisit.location, last.location) == (
+        Location(container="a.warc.gz", offset=333, length=1043),
+        RecordKind.REVISIT,
+        Location(container="b.warc.gz", offset=7000, length=500),
+        Location(container="c.warc.gz", offset=34, length=12),
+    )

@@ -54,6 +54,8 @@ class RecordLevel(StrEnum):
 
 WORKS = (RecordLevel.SITE, RecordLevel.JOURNAL, RecordLevel.MONOGRAPH, RecordLevel.THESIS)
 """Levels that are works; the others are parts of a work."""
+SEARCHED = (*WORKS, RecordLevel.ARTICLE)
+"""Levels that a search finds by their words."""
 
 
 class Access(StrEnum):
@@ -382,13 +384,13 @@ def restore_derived(connection: Connection, *, after: str, limit: int) -> str | 
 
 
 def _put_words(connection: Connection, record: CatalogueRecord) -> None:
-    if record.level in WORKS:
+    if record.level in SEARCHED:
         shown = (
             {}
             if record.withdrawn_at
             else {each.name: getattr(record, each.name) for each in fields(CatalogueRecord)}
         )
-        catalogue_words.put(connection, record.key, shown)
+        catalogue_words.put(connection, record.key, shown, is_work=record.level in WORKS)
 
 
 def _put_sets(connection: Connection, record: CatalogueRecord) -> None:

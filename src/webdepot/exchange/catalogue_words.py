@@ -1,7 +1,7 @@
 """The index of words in works, for searching a large catalogue: rows of field, word and key of the record.
 
-Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Only works
-have rows (sites, journals, monographs, theses); their parts are found through them.
+Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Works
+(sites, journals, monographs, theses) and articles have rows; other parts are found through their works.
 
 If a query has several words, the rarest is looked up first, and those of its works that have the other words
 are chosen.
@@ -86,10 +86,13 @@ def begins_with(column: Column[Any], initial: str) -> list[ColumnElement[bool]]:
     ]
 
 
-def put(connection: Connection, key: str, values: Mapping[str, object]) -> None:
-    """Replace the words of a work by those in the fields of its record."""
+def put(connection: Connection, key: str, values: Mapping[str, object], *, is_work: bool = True) -> None:
+    """Replace the words of a work or article by those in the fields of its record. Only works are in the
+    lists of subjects.
+    """
     connection.execute(delete(catalogue_words).where(catalogue_words.c.key == key))
-    rows = [{"key": key, "field": field, "word": word} for field, word in dict.fromkeys(_words_of(values))]
+    words = [each for each in dict.fromkeys(_words_of(values)) if is_work or each[0] != SUBJECT]
+    rows = [{"key": key, "field": field, "word": word} for field, word in words]
     if rows:
         connection.execute(insert(catalogue_words), rows)
 

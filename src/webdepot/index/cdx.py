@@ -5,6 +5,9 @@
                                       meta tags, length, offset, file
      CDX N b a m s k r V g             9 columns: without meta tags and length
 
+OutbackCDX also writes 14 columns without naming them: those 11, and where a revisit has its original, which
+is found by its digest here. Its lines `@alias ADDRESS ADDRESS` are left out.
+
 The first line names the columns. SHA-1 digests in base 32 have no label; `-` means nothing.
 """
 
@@ -17,6 +20,7 @@ from webdepot.url import key as key_of
 
 HEADS = {9: " CDX N b a m s k r V g", 11: " CDX N b a m s k r M S V g"}
 _NEEDED = frozenset("abVg")
+_OF_OUTBACKCDX = 14
 
 
 _NOT_CAPTURES = frozenset({"warc/request", "warc/metadata", "warc/warcinfo"})
@@ -54,7 +58,7 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
                 raise InputError(
                     f"{name}, line {number}: the columns {' '.join(letters)[:100]!r} lack one of a, b, V, g."
                 )
-        elif text.strip():
+        elif text.strip() and not text.startswith("@alias "):
             letters = letters or _guess_columns(text, name, number)
             capture = _parse(text, letters, name, number)
             if capture.mime not in _NOT_CAPTURES:
@@ -63,6 +67,8 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
 
 def _guess_columns(text: str, name: str, number: int) -> list[str]:
     count = len(text.split())
+    if count == _OF_OUTBACKCDX:
+        count = 11
     if count not in HEADS:
         raise InputError(
             f"{name}, line {number} has {count} columns, and no line before it names them. "

@@ -44,6 +44,13 @@ def is_path(path: str) -> bool:
     )
 
 
+def add_with_folders(path: str, paths: set[str]) -> None:
+    """Add a path and the folders that it is in."""
+    while path and path not in paths:
+        paths.add(path)
+        path = path.rpartition("/")[0]
+
+
 def is_name(name: str) -> bool:
     """Whether it can be the name of a file on every system; see `RULE`."""
     return (

@@ -13,6 +13,7 @@ path, names that differ only in case or Unicode normalisation, files of the oper
 
 import codecs
 import hashlib
+import io
 import re
 import unicodedata
 from collections import defaultdict
@@ -27,6 +28,9 @@ from webdepot.model import Finding, Severity
 
 LONGEST_MANIFEST_BYTES = 256 << 20
 LONGEST_TAG_FILE_BYTES = 16 << 20
+LONGEST_LINE = 1 << 20
+MOST_ABSENT = 1000
+"""How many more files a manifest may list than there are, before the rest of it is not read."""
 FETCH = "fetch.txt"
 PAYLOAD = "data/"
 _NEW = "1.0"
@@ -47,7 +51,6 @@ _ALGORITHMS = {
 }
 _LINE = re.compile(r"([0-9A-Fa-f]+)[ \t]+(\*?)(\S.*)")
 _FETCHED = re.compile(r"(\S+)[ \t]+([0-9]{1,18}|-)[ \t]+(\S.*)")
-_LINE_ENDS = re.compile(r"\r\n|\n|\r")
 _OXUM = re.compile(r"0*([0-9]{1,18})\.0*([0-9]{1,18})")
 _OF_SYSTEMS = re.compile(r"(?:\.DS_Store|Thumbs\.db|desktop\.ini|\._.*)\Z", re.IGNORECASE)
 
@@ -63,6 +66,8 @@ class _Bag:
     """The paths of the files in `data/`."""
     expected: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """Path to the checksum that each algorithm must give."""
+    files: int = 0
+    """How many files it has, tag files included."""
     listed: dict[str, set[str]] = field(default_factory=dict)
     """Name of a manifest of the payload to the files that it lists."""
     lost: set[str] = field(default_factory=set)
@@ -85,7 +90,8 @@ def check(folder: Path) -> Iterator[Finding]:
         for path in (folder / "data").rglob("*")
         if path.is_symlink() or path.is_file()
     )
-    bag = _Bag(folder=folder, version=version, encoding=encoding, payload=payload)
+    count = sum(1 for _ in folder.rglob("*"))
+    bag = _Bag(folder=folder, version=version, encoding=encoding, payload=payload, files=count)
     yield from _check_names(bag)
     yield from _read_manifests(bag)
     yield from _check_completeness(bag)
@@ -166,12 +172,14 @@ def _read_manifests(bag: _Bag) -> Iterator[Finding]:
                 f"{path.name} uses the unknown checksum algorithm {match[2]}; not checked",
             )
             continue
-        text = yield from _read_tag_file(bag, path, LONGEST_MANIFEST_BYTES)
+        lines = yield from _read_tag_file(bag, path, LONGEST_MANIFEST_BYTES)
         listed: dict[str, str] = {}
         is_payload = match[1] is None
-        for number, line in enumerate(_LINE_ENDS.split(text), start=1):
-            if line.strip():
-                yield from _read_line(bag, path.name, number, line, algorithm, listed, actual, is_payload)
+        for number, line in lines:
+            yield from _read_line(bag, path.name, number, line, algorithm, listed, actual, is_payload)
+            if len(listed) > bag.files + MOST_ABSENT:
+                yield _error("line", path.name, f"{path.name} lists more files than the bag has")
+                break
         if is_payload:
             bag.listed[path.name] = set(listed)
         else:
@@ -180,17 +188,37 @@ def _read_manifests(bag: _Bag) -> Iterator[Finding]:
         yield _warning("tag-manifests-differ", bag.folder.name, f"{', '.join(tags)} list different tag files")
 
 
-def _read_tag_file(bag: _Bag, path: Path, longest_bytes: int) -> Generator[Finding, None, str]:
-    """Yield a finding if a tag file cannot be read; return its text."""
+def _read_tag_file(
+    bag: _Bag, path: Path, longest_bytes: int
+) -> Generator[Finding, None, Iterator[tuple[int, str]]]:
+    """Yield a finding if a tag file cannot be read; return its lines that are not empty, with their numbers.
+    They are read one at a time: a manifest of megabytes can have millions.
+    """
     if path.stat().st_size > longest_bytes:
         yield _error("too-large", path.name, f"{path.name} is larger than {longest_bytes >> 20} MB")
-        return ""
-    data = path.read_bytes()
+        return iter(())
     try:
-        return data.decode(bag.encoding).removeprefix("\ufeff")
+        with path.open(encoding=bag.encoding) as stream:
+            while stream.read(CHUNK_BYTES):
+                pass
     except (UnicodeDecodeError, ValueError):
         yield _error("not-encoded", path.name, f"{path.name} is not encoded in {bag.encoding}")
-        return ""
+        return iter(())
+    return _iter_lines(path, bag.encoding)
+
+
+def _iter_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """The lines of a tag file, which end with LF, CR or both; one that is too long comes in pieces."""
+    number, is_whole = 0, True
+    with path.open("rb") as stream, io.TextIOWrapper(stream, encoding) as text:
+        while line := text.readline(LONGEST_LINE):
+            if is_whole:
+                number += 1
+            is_whole = line.endswith("\n")
+            line = line.removesuffix("\n")
+            plain = line.removeprefix("\ufeff") if number == 1 else line
+            if plain.strip():
+                yield number, plain
 
 
 def _read_line(
@@ -291,10 +319,8 @@ def _check_fetch(bag: _Bag) -> Iterator[Finding]:
     path = bag.folder / FETCH
     if not path.is_file():
         return
-    text = yield from _read_tag_file(bag, path, LONGEST_MANIFEST_BYTES)
-    for number, line in enumerate(_LINE_ENDS.split(text), start=1):
-        if not line.strip():
-            continue
+    lines = yield from _read_tag_file(bag, path, LONGEST_MANIFEST_BYTES)
+    for number, line in lines:
         match = _FETCHED.fullmatch(line.rstrip())
         name = _decoded(match[3].removeprefix("./"), bag) if match else ""
         if match is None or not _is_inside(name) or not name.startswith(PAYLOAD):
@@ -324,11 +350,11 @@ def _check_info(bag: _Bag) -> Iterator[Finding]:
         path = bag.folder / name
         if not path.is_file():
             continue
-        text = yield from _read_tag_file(bag, path, LONGEST_TAG_FILE_BYTES)
+        lines = yield from _read_tag_file(bag, path, LONGEST_TAG_FILE_BYTES)
         oxums = []
-        for number, line in enumerate(_LINE_ENDS.split(text), start=1):
+        for number, line in lines:
             label, colon, value = line.partition(":")
-            if not line.strip() or line[0] in " \t":  # a value may continue on the next line
+            if line[0] in " \t":  # a value may continue on the next line
                 continue
             if not colon or not label.strip():
                 yield _error("info", name, f"{name}, line {number} is not a label, a colon and a value")

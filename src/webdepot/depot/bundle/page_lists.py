@@ -8,13 +8,13 @@ Fields that are used: `url`, `ts`, `title`, `text` (what a browser showed), `see
 are skipped: a list only adds to what is known from the captures.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO
 
+from webdepot.text import untrusted_json
 from webdepot.times import to_timestamp
 
 LONGEST_LINE_BYTES = 16 << 20
@@ -51,7 +51,7 @@ def iter_pages(stream: IO[bytes]) -> Iterator[ListedPage]:
 
 def _page(line: bytes) -> ListedPage | None:
     try:
-        values = json.loads(line)
+        values = untrusted_json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(values, dict):

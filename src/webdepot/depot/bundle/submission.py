@@ -17,7 +17,6 @@ in the quarantine.
 """
 
 import hashlib
-import json
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from webdepot.depot.store.keys import is_key
 from webdepot.depot.tables import submissions
 from webdepot.guard import environment
 from webdepot.model import Finding, Severity
+from webdepot.text import untrusted_json
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 LONGEST_DESCRIPTION_BYTES = 16 << 20
@@ -304,7 +304,7 @@ def _are_facts(path: Path) -> bool:
     try:
         if not path.is_file() or path.stat().st_size > LONGEST_DESCRIPTION_BYTES:
             return False
-        facts = json.loads(path.read_bytes())
+        facts = untrusted_json.loads(path.read_bytes())
         return bool(facts["format"] == FORMAT)
     except (ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webdepot.depot.bundle.zipped import TOO_MANY, copy_member
-from webdepot.depot.store.keys import is_key
+from webdepot.depot.store.keys import add_with_folders, is_key
 
 BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, RecursionError)
 
@@ -25,22 +25,26 @@ def check_members(
     times: dict[str, int],
 ) -> Iterator[str]:
     """One message for each reason not to unpack the file; its files are added to `members`, and to `times`
-    when they were written. A tar bomb is not read to its end.
+    when they were written. Each path can have 200 folders that no member names: they count as members. A tar
+    bomb is not read to its end.
     """
     names: set[str] = set()
     total_bytes = 0
+    paths: set[str] = set()
     for number, member in enumerate(archive, start=1):
-        if number > most_members:
-            yield TOO_MANY.format(most_members)
-            return
         name = _name(member)
-        if not is_key(name) and not (member.isdir() and name in ("", ".")):
+        if is_key(name):
+            add_with_folders(name, paths)
+        elif not (member.isdir() and name in ("", ".")):
             yield f"{member.name[:200]!r} is not a path inside the file"
         if not (member.isreg() or member.isdir()):
             yield f"{name[:200]} is not a regular file"
         if name in names and not member.isdir():
             yield f"{name[:200]} is in it twice"
         names.add(name)
+        if number > most_members or len(paths) > most_members:
+            yield TOO_MANY.format(most_members)
+            return
         total_bytes += member.size
         if total_bytes > largest_bytes:
             yield f"it would unpack to more than {largest_bytes} bytes"

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 from webdepot.config.sections.storage import MOST_MEMBERS
 from webdepot.depot.bundle import tarred, zipped
+from webdepot.depot.store.zip_directory import has_more_members
 from webdepot.guard import child
 from webdepot.guard.batch import Batch, PayloadSlice
 from webdepot.guard.child import Message, Work
@@ -146,11 +147,12 @@ def _answer(stream: BinaryIO, question: Message) -> Message:
 def _of_zip(
     stream: BinaryIO, question: Message, members: dict[str, int], times: dict[str, int], reasons: list[str]
 ) -> None:
-    if zipped.has_more_members(stream, question["most_members"]):
+    if has_more_members(stream, question["most_members"]):
         reasons.append(zipped.TOO_MANY.format(question["most_members"]))
         return
     with zipfile.ZipFile(stream) as archive:
-        reasons += islice(zipped.check_members(archive, question["largest_bytes"]), MOST_REASONS)
+        wrong = zipped.check_members(archive, question["largest_bytes"], question["most_members"])
+        reasons += islice(wrong, MOST_REASONS)
         if reasons:
             return
         files = [member for member in archive.infolist() if not member.is_dir()]

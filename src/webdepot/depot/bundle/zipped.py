@@ -20,13 +20,15 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from webdepot import durable
+from webdepot.config.sections.storage import MOST_MEMBERS
 from webdepot.depot.ocfl import objects
 from webdepot.depot.ocfl.inventory import Inventory
-from webdepot.depot.store.keys import is_key
+from webdepot.depot.store.keys import add_with_folders, is_key
 from webdepot.depot.store.wrappers import expect_sha256
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict
 from webdepot.ports.object_store import ObjectStore
+from webdepot.text import untrusted_json
 from webdepot.times import to_iso
 
 WACZ_VERSION = "1.1.1"
@@ -39,10 +41,6 @@ bomb.
 SMALL_BYTES = 64 << 20
 DATE = (1980, 1, 1, 0, 0, 0)
 TOO_MANY = "it contains more than {:,} files and folders (depot.import_members)"
-_ENTRY = struct.Struct("<28x3H12x")
-"""An entry of the directory of a ZIP file: the lengths of its name, extra field and comment follow it."""
-_ZIP64_END_BYTES = 56 + 20
-"""The ZIP64 end of the directory and its locator, between the directory and its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,41 +128,29 @@ def is_zip(file: Path | BinaryIO) -> bool:
         return True
 
 
-def has_more_members(stream: BinaryIO, most: int) -> bool:
-    """Whether a ZIP file has more members than this. Reads one entry of its directory after the other: the
-    standard library needs half a kilobyte of memory for each, before it can be asked.
-    """
-    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]
-    if end is None:
-        return False  # an error when it is opened
-    size_bytes, place = end[zipfile._ECD_SIZE], end[zipfile._ECD_LOCATION]  # type: ignore[attr-defined]
-    if end[0] == zipfile.stringEndArchive64:  # type: ignore[attr-defined]
-        place -= _ZIP64_END_BYTES
-    stream.seek(max(place - size_bytes, 0))
-    count = 0
-    while count <= most and (header := stream.read(_ENTRY.size))[:4] == b"PK\x01\x02":
-        if len(header) < _ENTRY.size:
-            break
-        stream.seek(sum(_ENTRY.unpack(header)), 1)
-        count += 1
-    return count > most
-
-
-def check_members(archive: zipfile.ZipFile, largest_bytes: int) -> Iterator[str]:
+def check_members(
+    archive: zipfile.ZipFile, largest_bytes: int, most_members: int = MOST_MEMBERS
+) -> Iterator[str]:
     """One message for each reason not to unpack a ZIP file: paths that lead out, links, bombs, passwords,
-    more than this many bytes.
+    more than this many bytes, or files and folders. Each path can have 200 folders that no entry names.
     """
     names: set[str] = set()
+    paths: set[str] = set()
     if sum(member.file_size for member in archive.infolist()) > largest_bytes:
         yield f"it would unpack to more than {largest_bytes} bytes"
         return
     for member in archive.infolist():
         name = member.filename.removesuffix("/")
-        if not is_key(name):
+        if is_key(name):
+            add_with_folders(name, paths)
+        else:
             yield f"{member.filename[:200]!r} is not a path inside the file"
         if name in names:
             yield f"{name} is in it twice"
         names.add(name)
+        if len(paths) > most_members:
+            yield TOO_MANY.format(most_members)
+            return
         if member.external_attr >> 28 == 0o12:
             yield f"{name} is a symbolic link"
         if member.flag_bits & 1:
@@ -206,10 +192,7 @@ def seconds_of(member: zipfile.ZipInfo) -> int:
 def check_wacz(folder: Path) -> Iterator[str]:
     """One message for each fault of an unpacked WACZ: wrong checksums, containers that are not listed."""
     try:
-        path = folder / DATAPACKAGE
-        if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
-            raise ValueError("it is too large")
-        resources = _resources(json.loads(path.read_bytes()))
+        resources = _resources(read_datapackage(folder / DATAPACKAGE))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         yield f"{DATAPACKAGE} cannot be used: {error}"
         return
@@ -225,17 +208,21 @@ def packages_in(folder: Path) -> list[Path]:
     """The WACZ files that an unpacked WACZ contains, if its description says that it is a collection
     (https://specs.webrecorder.net/multi-wacz/latest/).
     """
-    path = folder / DATAPACKAGE
     try:
-        if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
-            return []
-        document = json.loads(path.read_bytes())
+        document = read_datapackage(folder / DATAPACKAGE)
         if document.get("profile") != "multi-wacz-package":
             return []
         names = [name for name in _resources(document) if is_key(name) and name.lower().endswith(".wacz")]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
     return [folder / name for name in names]
+
+
+def read_datapackage(path: Path) -> Any:
+    """The description of a WACZ; ValueError or RecursionError if it is not JSON, or too large to parse."""
+    if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
+        raise ValueError("it is too large")
+    return untrusted_json.loads(path.read_bytes())
 
 
 def _resources(document: Any) -> dict[str, str]:

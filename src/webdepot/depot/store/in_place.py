@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from webdepot.depot import places
 from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.store.wrappers import ReadableStore, open_seekable
+from webdepot.depot.store.zip_directory import has_more_members
 from webdepot.errors import CorruptData, InputError, NotFound, RemoteError
 from webdepot.http_headers import stated_number
 
@@ -113,10 +114,8 @@ class Elsewhere:
         size = self.size()
         if size is None:
             raise NotFound(f"There is no file {self.address}.")
-        with closing(self.stream(size)) as stream, zipfile.ZipFile(stream) as packed:
+        with closing(self.stream(size)) as stream, _opened(stream, self.address) as packed:
             outer = PackedFiles(zip=packed, stream=stream, prefix="", start=self.start)
-            if len(packed.infolist()) > MOST_MEMBERS:
-                raise InputError(f"{self.address} contains more than {MOST_MEMBERS} files: it is not a WACZ.")
             yield outer
             for entry in packed.infolist():
                 if is_package(entry.filename):
@@ -125,12 +124,15 @@ class Elsewhere:
 
     def _inside(self, member: ZipMember) -> Iterator["PackedFiles"]:
         place = Elsewhere(f"{self.address}#{member.start}/{member.name}")
-        with closing(place.stream(member.size_bytes)) as stream, zipfile.ZipFile(stream) as packed:
-            if len(packed.infolist()) > MOST_MEMBERS:
-                raise InputError(
-                    f"{member.name[:200]} contains more than {MOST_MEMBERS} files: it is not a WACZ."
-                )
+        with closing(place.stream(member.size_bytes)) as stream, _opened(stream, member.name) as packed:
             yield PackedFiles(zip=packed, stream=stream, prefix=f"{member.name}/", start=member.start)
+
+
+def _opened(stream: BinaryIO, name: str) -> zipfile.ZipFile:
+    """A ZIP file, unless it has too many members, which is checked before they take memory."""
+    if has_more_members(stream, MOST_MEMBERS):
+        raise InputError(f"{name[:200]} contains more than {MOST_MEMBERS} files: it is not a WACZ.")
+    return zipfile.ZipFile(stream)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from webdepot.errors import InputError
 from webdepot.text.file_names import LONGEST_PATH_BYTES, is_path
 from webdepot.text.file_names import UNFINISHED as UNFINISHED
+from webdepot.text.file_names import add_with_folders as add_with_folders
 
 
 def is_key(key: str) -> bool:

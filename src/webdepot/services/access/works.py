@@ -1,5 +1,5 @@
-"""Catalogue results of a search: works by title, author, genre and keyword, each with its slices in the
-archive.
+"""Catalogue results of a search: works and articles by title, author, genre and keyword, each with its slices
+in the archive.
 
 A work is shown only to a reader who can open some of it: a version of a site, or a file of an object.
 `author:`, `genre:` and `keyword:` restrict the search for words to the sites of the matching works.
@@ -7,14 +7,14 @@ A work is shown only to a reader who can open some of it: a version of a site, o
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 
 from sqlalchemy import Connection
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue, catalogue_search, object_files, transfer_zip
-from webdepot.exchange.catalogue import CatalogueRecord, RecordLevel
+from webdepot.exchange.catalogue import WORKS, CatalogueRecord, RecordLevel
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports.search import TextQuery
@@ -54,15 +54,15 @@ class WorkEntry:
 
 
 def find_entries(archive: Archive, query: TextQuery, *, reader: Reader, limit: int = 5) -> list[WorkEntry]:
-    """Works whose catalogue record has all words of the query, by title."""
+    """Works whose catalogue record has all words of the query, by title, then such articles."""
     wanted = [word for text in (*query.words, *query.phrases) for word in tokens(text)]
     if not wanted and not query.catalogue:
         return []
     entries: list[WorkEntry] = []
     examined: set[str] = set()
     # Usually the first records can be opened; more are read only if these are closed or do not match.
-    for most in (_FIRST_READ, _MOST_READ):
-        for record in _matching(archive, wanted, query.catalogue, limit=most):
+    for levels, most in product((WORKS, (RecordLevel.ARTICLE,)), (_FIRST_READ, _MOST_READ)):
+        for record in _matching(archive, wanted, query.catalogue, levels=levels, limit=most):
             entry = _find_entry(archive, record, reader) if record.key not in examined else None
             examined.add(record.key)
             if entry is not None:
@@ -103,14 +103,19 @@ def count_versions(archive: Archive, key: str, collection: str, reader: Reader) 
 
 
 def _matching(
-    archive: Archive, words: Sequence[str], terms: Sequence[tuple[str, str]], limit: int = _MOST_READ
+    archive: Archive,
+    words: Sequence[str],
+    terms: Sequence[tuple[str, str]],
+    *,
+    levels: Sequence[RecordLevel] = WORKS,
+    limit: int = _MOST_READ,
 ) -> list[CatalogueRecord]:
     """Records with these words and catalogue terms. The database finds parts of words; here they must be
     whole words.
     """
     parts = [word for _, text in terms for word in tokens(text)]
     with archive.database.reading() as connection:
-        records = catalogue_search.find_works(connection, words=[*words, *parts], limit=limit)
+        records = catalogue_search.find_works(connection, words=[*words, *parts], levels=levels, limit=limit)
     return [record for record in records if _matches(record, words, terms)]
 
 

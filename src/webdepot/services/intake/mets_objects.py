@@ -151,8 +151,13 @@ def _check(
     kept, but nothing of the object depends on it.
     """
     by_case = {name.lower(): name for name in payload}
-    for name, file in sorted(listed.items()):
+    checked: set[Path] = set()
+    for name, file in sorted(listed.items(), key=lambda item: (item[0] not in payload, item[0])):
         path = payload.get(name) or payload.get(by_case.get(name.lower(), ""))
+        if path in checked:  # a name has thousands of spellings in capitals: the file is read once
+            continue
+        if path is not None:
+            checked.add(path)
         is_schema = is_package and (file.use.lower().startswith("schema") or name.lower().endswith(".xsd"))
         severity = Severity.WARNING if is_schema else Severity.ERROR
         for fact, message in _mismatches(name, file, path):

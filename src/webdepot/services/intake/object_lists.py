@@ -13,14 +13,15 @@ A ZIP or tar file and an upload may contain the list beside its files; then it m
 """
 
 import csv
-import io
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TextIO
 
+from webdepot.config.sections.storage import MOST_MEMBERS
 from webdepot.depot.store.keys import is_key
 from webdepot.errors import InputError
 from webdepot.exchange.catalogue import RecordLevel
@@ -30,6 +31,11 @@ from webdepot.exchange.metadata.regbib import DeliveredLevel
 from webdepot.text import csv_text
 
 LONGEST_BYTES = 64 << 20
+MOST_LINES = MOST_MEMBERS
+MOST_VALUES = 20 * MOST_LINES
+MOST_FILES = 10 * MOST_MEMBERS
+"""Of all objects; one that is in several of them is counted each time."""
+_LONGEST_LINE = 1 << 20
 ROW_FILE = "object.csv"
 """The line of the list, with its header, as it is kept with the package."""
 _FILES = ("filename", "filenames", "file", "files", "path")
@@ -45,8 +51,21 @@ class ListedObject:
     files: Mapping[str, Path]
     """Path in the object to the file."""
     levels: tuple[DeliveredLevel, ...]
-    text: str
-    """Its line as CSV, with the header."""
+    header: list[str]
+    row: list[str]
+
+    @property
+    def text(self) -> str:
+        """Its line as CSV, with the header."""
+        return "".join(csv_text.written([self.header, self.row]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFolder:
+    """What a folder contains that a line names. Walked once, however many lines name it."""
+
+    files: tuple[Path, ...]
+    has_links: bool
 
 
 def is_list(path: Path) -> bool:
@@ -99,13 +118,18 @@ def read(path: Path) -> list[ListedObject]:
     header = _columns(rows[0]) if rows else []
     objects: list[ListedObject] = []
     reasons: list[str] = []
+    folders: dict[Path, ListedFolder] = {}
+    count = 0
     for line, row in enumerate(rows[1:], start=2):
         if not any(cell.strip() for cell in row):
             continue
-        problems = list(_check(path.parent, header, row))
+        problems = list(_check(path.parent, header, row, folders))
         reasons += [f"{path.name}, line {line}: {problem}" for problem in problems]
         if not problems:
-            objects.append(_object(path, rows[0], header, row, line))
+            objects.append(_object(path, rows[0], header, row, line, folders))
+            count += len(objects[-1].files)
+            if count > MOST_FILES:
+                raise InputError(f"The objects of {path.name} have more than {MOST_FILES:,} files. Split it.")
     if reasons:
         more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
         raise InputError("; ".join(reasons[:_MOST_REASONS]) + more)
@@ -115,13 +139,30 @@ def read(path: Path) -> list[ListedObject]:
 
 
 def _rows(path: Path) -> list[list[str]]:
+    """The lines of a list. A few megabytes of CSV can be gigabytes of values."""
     if path.stat().st_size > LONGEST_BYTES:
         raise InputError(f"{path.name} is larger than {LONGEST_BYTES >> 20} MB. Split it.")
+    rows: list[list[str]] = []
+    count = 0
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            for row in csv.reader(_iter_lines(stream), strict=True):
+                rows.append(row)
+                count += len(row)
+                if len(rows) > MOST_LINES or count > MOST_VALUES:
+                    raise InputError(
+                        f"{path.name} has more than {MOST_LINES:,} lines or {MOST_VALUES:,} values. Split it."
+                    )
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path.name} is not CSV in UTF-8: {error}") from error
+    return rows
+
+
+def _iter_lines(stream: TextIO) -> Iterator[str]:
+    while line := stream.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise csv.Error(f"a line has more than {_LONGEST_LINE:,} characters")
+        yield line
 
 
 def _named(path: Path) -> Iterator[str]:
@@ -160,7 +201,9 @@ def _cells(header: list[str], row: list[str]) -> dict[str, tuple[str, ...]]:
     return cells
 
 
-def _check(folder: Path, header: list[str], row: list[str]) -> Iterator[str]:
+def _check(
+    folder: Path, header: list[str], row: list[str], folders: dict[Path, ListedFolder]
+) -> Iterator[str]:
     if len(row) > len(header):
         yield f"there are {len(row)} values for {len(header)} columns"
         return
@@ -176,10 +219,20 @@ def _check(folder: Path, header: list[str], row: list[str]) -> Iterator[str]:
             yield f"{name[:200]!r} is not a path below the folder of the list"
         elif path.is_symlink() or any(parent.is_symlink() for parent in _below(path, folder)):
             yield f"{name[:200]} is a symbolic link"
-        elif not path.is_file() and not (path.is_dir() and any(each.is_file() for each in path.rglob("*"))):
+        elif not path.is_file() and not (path.is_dir() and _listed_folder(path, folders).files):
             yield f"there is no file {name[:200]}"
-        elif path.is_dir() and any(each.is_symlink() for each in path.rglob("*")):
+        elif path.is_dir() and _listed_folder(path, folders).has_links:
             yield f"{name[:200]} contains symbolic links"
+
+
+def _listed_folder(path: Path, folders: dict[Path, ListedFolder]) -> ListedFolder:
+    if path not in folders:
+        entries = sorted(path.rglob("*"))
+        folders[path] = ListedFolder(
+            files=tuple(each for each in entries if each.is_file()),
+            has_links=any(each.is_symlink() for each in entries),
+        )
+    return folders[path]
 
 
 def _below(path: Path, folder: Path) -> list[Path]:
@@ -190,12 +243,19 @@ def _names(cells: Mapping[str, tuple[str, ...]]) -> list[str]:
     return [name.removesuffix("/") for column in _FILES for name in cells.get(column, ())]
 
 
-def _object(list_: Path, titles: list[str], header: list[str], row: list[str], line: int) -> ListedObject:
+def _object(
+    list_: Path,
+    titles: list[str],
+    header: list[str],
+    row: list[str],
+    line: int,
+    folders: dict[Path, ListedFolder],
+) -> ListedObject:
     cells, folder = _cells(header, row), list_.parent
     files: dict[str, Path] = {}
     for name in _names(cells):
         path = folder / name
-        inside = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+        inside = [path] if path.is_file() else _listed_folder(path, folders).files
         files |= {each.relative_to(folder).as_posix(): each for each in inside}
     top = os.path.commonpath([str(Path(name).parent) for name in files]) if files else ""
     return ListedObject(
@@ -203,7 +263,8 @@ def _object(list_: Path, titles: list[str], header: list[str], row: list[str], l
         name=f"{list_.stem}-line-{line}",
         files={name.removeprefix(f"{top}/") if top else name: path for name, path in files.items()},
         levels=_levels(cells),
-        text="".join(csv_text.written([titles, row])),
+        header=titles,
+        row=row,
     )
 
 

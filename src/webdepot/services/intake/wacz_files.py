@@ -7,7 +7,6 @@
 """
 
 import hashlib
-import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +17,7 @@ from webdepot.archive import Archive, ScratchPurpose
 from webdepot.depot.bundle import page_lists, zipped
 from webdepot.depot.package_content import SUBMISSION
 from webdepot.depot.store.in_place import PACKED_SUFFIX, Elsewhere, is_package
+from webdepot.depot.store.keys import is_key
 from webdepot.harvest import harvest_rows
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.services.depot import deposit
@@ -54,9 +54,11 @@ def keep_others(archive: Archive, harvest: Harvest, source: ImportSource) -> str
                     return f"its other files were not kept: {why}"
                 for entry in others:
                     kept.append(f"{packed.prefix}{entry.filename}")
+                    if not is_key(kept[-1]):
+                        raise ValueError(f"{kept[-1][:200]!r} is too long")
                     with packed.zip.open(entry) as member:
                         zipped.copy_member(member, folder / kept[-1], LARGEST_BYTES)
-        except zipped.BROKEN as error:
+        except (*zipped.BROKEN, FileExistsError, NotADirectoryError) as error:  # a file named like a folder
             return f"its other files were not kept: {error}"
         # The description is written last: it shows that all are there.
         names = sorted(kept, key=lambda each: each == zipped.DATAPACKAGE)
@@ -102,10 +104,8 @@ def _iter_seeds(archive: Archive, harvest: Harvest) -> Iterator[Url]:
 def _iter_main_pages(folder: Path) -> Iterator[Url]:
     """The pages that the descriptions of WACZ files call the main ones."""
     for path in sorted(folder.rglob(zipped.DATAPACKAGE)):
-        if path.stat().st_size > zipped.LONGEST_DATAPACKAGE_BYTES:
-            continue
         try:
-            described = json.loads(path.read_bytes())
+            described = zipped.read_datapackage(path)
         except (ValueError, RecursionError):
             continue
         main = (
