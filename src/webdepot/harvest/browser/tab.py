@@ -117,7 +117,7 @@ class _Tab:
         self.crash = ""
         self.is_read = False
         self.is_abandoned = False
-        """Whether nobody waits for it any more: it is closed without waiting for its page."""
+        """Whether the crawl was stopped: the tab is closed without waiting for its page."""
         self.context: TabContext | None = None
         self.is_used = False
         """Whether it has shown other pages."""
