@@ -98,6 +98,20 @@ def test_no_answer_in_time_is_a_failure(site: Site) -> None:
     assert (visit.failure, visit.permanent) == (Failure.TIMEOUT, False)
 
 
+def test_headers_that_never_end_are_a_failure_that_says_so(site: Site) -> None:
+    async def drip(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
+        for _ in range(200):
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    site.answers["/"] = drip
+    visit, _ = fetch(site.url + "/", limits=FetchLimits(timeout_s=0.5))
+    assert visit.failure is Failure.TIMEOUT
+    assert visit.failure_detail == "its headers did not end within 0.5 s"
+
+
 def test_a_closed_port_is_a_failure() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -2,8 +2,11 @@
 the crawl ends by itself. See `test_browser_harvest` for endless requests, reloads, crashes and hangs.
 """
 
+import asyncio
 import itertools
+import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,11 @@ from harvest_crawl import FileKeeper, lines, run
 from harvest_site import Site, whole
 
 from webdepot.harvest.browser.browser import Browser
+from webdepot.harvest.browser.devtools import CALL_S
 from webdepot.harvest.browser.endless import MOST_DIALOGS, MOST_ROUTES, MOST_WINDOWS
 from webdepot.harvest.browser.page_opener import MOST_ASKED
 from webdepot.harvest.fetch.fetch_mode import Fetching, Screenshots
-from webdepot.harvest.report.result import CrawlResult, End
+from webdepot.harvest.report.result import CrawlProgress, CrawlResult, End
 from webdepot.harvest.scope import mazes, software_rules
 
 pytestmark = pytest.mark.browser
@@ -33,6 +37,7 @@ const other = open(''); if (other) other.document.write('<scri' + 'pt>setInterva
 LEAVING = """<p>Before<script>
 setInterval(() => { location = '/room/' + Math.random().toString(36).slice(2) }, 300)</script>"""
 FRAMES = "<p>Before<iframe src='/frame/left-NUMBER'></iframe><iframe src='/frame/right-NUMBER'></iframe>"
+BUSY = "<p>Before<script>fetch('/begun'); setTimeout(() => { while (true); }, 200)</script>"
 GREEDY = """<p>Before<script>const held = [];
 try { while (held.length < 80) held.push(new Uint8Array(1e8)) } catch { document.body.append(' full') }</script>"""
 
@@ -117,3 +122,24 @@ def test_windows_without_end_are_closed(site: Site, tmp_path: Path, page: str):
 def test_a_page_that_wants_eight_gigabytes_does_not_get_them(site: Site, tmp_path: Path):
     crawled = crawl(site, tmp_path, GREEDY)
     assert crawled.texts["/"].split() == ["Before", "full"] and crawled.notes["/"] == "browser"
+
+
+def test_a_stop_does_not_wait_for_a_page_whose_script_never_ends(site: Site, tmp_path: Path):
+    """The browser does not answer calls about such a page: closing its tab took as long as a call may take."""
+    site.page("/", BUSY)
+    site.page("/begun", "", mime="text/plain")
+    stopped_s: list[float] = []
+
+    def stop_when_busy(progress: CrawlProgress, stop: asyncio.Event) -> None:
+        if progress.opened and any(asked.path == "/begun" for asked in site.log) and not stopped_s:
+            asyncio.get_running_loop().call_later(1.0, stop.set)
+            stopped_s.append(time.monotonic() + 1.0)
+
+    browser = partial(Browser, CHROMIUM, sandbox=False, tabs=2, agent="Webdepot/1")
+    settings = {"fetch": Fetching.BROWSER, "screenshots": Screenshots.NONE, "progress_s": 0.1}
+    result = run(tmp_path, [f"{site.url}/"], browser=browser, on_progress=stop_when_busy, **settings)
+    assert time.monotonic() - stopped_s[0] < CALL_S / 2
+    assert result.end is End.STOPPED and result.counts["waiting"] == 1
+    site.page("/", "<p>Before")
+    resumed = run(tmp_path, [f"{site.url}/"], browser=browser, **settings)
+    assert resumed.end is End.FINISHED and resumed.counts["opened"] == 1

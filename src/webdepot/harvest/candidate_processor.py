@@ -162,7 +162,8 @@ class CandidateProcessor:
         self, candidate: Candidate, address: Url, robots: RobotsRules, *, obeys: bool
     ) -> None:
         """Learn whether the server invents a page for an address that cannot exist (`mazes`). It is opened in
-        the browser as the pages of the site are, logged, and not kept.
+        the browser as the pages of the site are, logged, and not kept. Parts that it requests there are kept
+        as those of any page are, because pages of the site may have them, too.
         """
         state = self._state
         probe = Candidate(url=address, via=candidate.url, path=candidate.path + Hop.SPECULATIVE)

@@ -8,6 +8,7 @@ and its cookies and storage are deleted.
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from json import dumps
 from typing import Any
 
 from webdepot.harvest.browser.devtools import DevTools
@@ -54,6 +55,12 @@ class TabContext:
         await self.devtools.call(
             "Target.disposeBrowserContext", {"browserContextId": self.context_id}, time_s=self.call_s
         )
+
+    def abandon(self) -> None:
+        """Close it without waiting for the browser, which answers late while a script of the page runs."""
+        self.devtools.forget(self.session)
+        parameters = dumps({"browserContextId": self.context_id}).encode()
+        self.devtools.post("Target.disposeBrowserContext", parameters)
 
 
 async def create(devtools: DevTools, host: str, *, agent: str, call_s: float) -> TabContext:

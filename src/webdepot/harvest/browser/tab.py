@@ -96,6 +96,9 @@ async def open_page(
         tab.snapshot.failure = str(error)
     except CallFailed as error:
         tab.snapshot.failure = tab.crash or f"the browser reported an error: {error}"
+    except asyncio.CancelledError:  # the harvest is stopped
+        tab.is_abandoned = True
+        raise
     finally:
         tab.note_windows(windows_of)
         await tab.close()
@@ -113,6 +116,8 @@ class _Tab:
         self.snapshot = PageSnapshot()
         self.crash = ""
         self.is_read = False
+        self.is_abandoned = False
+        """Whether the crawl was stopped: the tab is closed without waiting for its page."""
         self.context: TabContext | None = None
         self.is_used = False
         """Whether it has shown other pages."""
@@ -178,6 +183,9 @@ class _Tab:
         await asyncio.gather(*self.pending, return_exceptions=True)
         context = self.context
         if context is None or self.snapshot.must_restart or self.devtools.is_gone:
+            return
+        if self.is_abandoned:
+            context.abandon()
             return
         self.devtools.listen(context.session, _refusing(context))
         try:

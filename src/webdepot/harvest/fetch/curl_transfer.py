@@ -236,6 +236,8 @@ class CurlTransfer:
             return Failure.PRIVATE_ADDRESS, f"{self._refused_address} is not a public address"
         if number == _TIMEOUT and not self.curl.getinfo(pycurl.CONNECT_TIME):
             return Failure.CONNECT, f"no connection within {self._limits.connect_timeout_s:g} s"
+        if number == _TIMEOUT and self._head:
+            return Failure.TIMEOUT, f"its headers did not end within {self._limits.timeout_s:g} s"
         return _FAILURES.get(number, Failure.PROTOCOL), message or "no headers were received"
 
     def _truncated(self, number: int) -> str:
