@@ -384,10 +384,7 @@ class PageOpener:
         return bool(state.find_host_limit(candidate))
 
     def _lock(self, name: str) -> asyncio.Lock:
-        lock = self._locks.get(name)
-        if lock is None:
-            lock = self._locks[name] = asyncio.Lock()
-        return lock
+        return self._locks.setdefault(name, asyncio.Lock())
 
     def _hold(self, key: str, reply: TabReply | None) -> None:
         if reply is None or len(reply.body) > LARGEST_HELD_BYTES or key in self._held:
