@@ -100,7 +100,7 @@ class JoinedWrites:
     """The transport of a connection; what is written in one turn of the event loop is sent at once.
 
     uvicorn writes the head of an answer and then its body. Each write costs a system call and a packet, which
-    is a fifth of the time of a small answer.
+    is 6 to 9 % of the processor time of a small answer.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
